@@ -22,8 +22,8 @@ pub use under_way::{CLEAN, UnderWay};
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{
-    ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape,
-    TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine, ModelLayout,
+    Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
 };
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
@@ -51,6 +51,14 @@ impl Files for Text<'_> {
 
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
     }
 
     fn current_directory(&self) -> PathBuf {
@@ -92,6 +100,14 @@ impl Files for Disk {
 
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
     }
 
     fn current_directory(&self) -> PathBuf {

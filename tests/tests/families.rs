@@ -110,6 +110,9 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
     if let Source::TextLines { text, .. } = &spec.dataset.source {
         shown.push(("dataset.tokens", text.unit.name()));
     }
+    if let Source::Text { texts, .. } = &spec.dataset.source {
+        shown.push(("dataset.tokens", texts.form.unit.name()));
+    }
     shown.push(("model.kind", spec.model.kind().name()));
     if let Some(model) = spec.model.layered() {
         shown.push(("model.init", model.init.name()));

@@ -2,7 +2,10 @@
 
 use crate::output::human;
 use launch::DescriptionError;
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape, TextSize, TextTokens};
+use recipe::{
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout, Shape,
+    TextSize, TextTokens,
+};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -46,6 +49,15 @@ impl Files for DiskFiles {
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
         Ok(text.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        let survey = arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?;
+        Ok(survey.size)
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
-use crate::{ArrayProfile, ModelLayout, Shape, TextSize, TextTokens};
+use crate::{ArrayProfile, LabelledTextForm, LabelledTextSize, ModelLayout, Shape, TextSize, TextTokens};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -40,6 +40,19 @@ pub trait Files {
         Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
     }
 
+    /// What the labelled texts in a folder are.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is no such table.
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        _form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        let reason = format!("the texts in {} cannot be described here", folder.display());
+        Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
+    }
+
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;
 
@@ -64,7 +77,7 @@ impl FileProblem {
     }
 }
 
-/// Why arrays, or a text, cannot be trained on.
+/// Why arrays, or texts, cannot be trained on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayProblem {
     /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.

@@ -36,6 +36,9 @@ pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };
 pub use spec::family::{Availability, Choice, Family};
+pub use spec::labelled_text::{
+    LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
+};
 pub use spec::layer::{Layer, LayerKind, NoShape, Parameter, Paths, PlacedLayer, Shape};
 pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};

@@ -7,6 +7,7 @@ use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
 use crate::output::table::{Cell, Sheet};
 use crate::output::{self, Console, human};
 use crate::progress::Transfer;
+use crate::verbs::describe_texts::TextArgs;
 use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
@@ -23,6 +24,7 @@ Examples:
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
   bakeoff data describe my-data      NumPy arrays of your own: shapes, classes
+  bakeoff data describe my-texts --header false   train.csv and test.csv
 
 A transfer that breaks off continues where it stopped when the command is
 given again. Every byte is checked against a published SHA-256 before a file
@@ -47,7 +49,8 @@ enum Action {
     Fetch(FetchArgs),
     /// Compare a data set's files with the published ones; exit code 4 if any is missing or different.
     Verify(VerifyArgs),
-    /// Say what the NumPy arrays in a folder are, as recipes with `kind = "npy"` take them; exit code 4 if they cannot be used.
+    /// Say what the NumPy arrays or the labelled texts in a folder are, as recipes with `kind = "npy"` or `"text"` take them; exit code
+    /// 4 if they cannot be used.
     Describe(DescribeArgs),
     /// List the data sets and where they are; with -v their files and sources.
     List,
@@ -81,9 +84,11 @@ struct VerifyArgs {
 /// Arguments of `data describe`.
 #[derive(Debug, Args)]
 struct DescribeArgs {
-    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy.
+    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy, or with train.csv and test.csv.
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    #[command(flatten)]
+    texts: TextArgs,
 }
 
 fn named(name: &str) -> Result<&'static PublicDataSet, String> {
@@ -94,6 +99,10 @@ fn named(name: &str) -> Result<&'static PublicDataSet, String> {
         }
         Some(DatasetKind::TextLines) => {
             "this is a text of your own: `dataset.path` names its file".to_owned()
+        }
+        Some(DatasetKind::Text) => {
+            "these are your own texts: `bakeoff data describe FOLDER --header false` says what they are"
+                .to_owned()
         }
         Some(DatasetKind::Synthetic) => "this one is built in".to_owned(),
         Some(
@@ -194,6 +203,9 @@ fn words(state: &FileState) -> (&'static str, Style, String) {
 }
 
 fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
+    if args.texts.are_meant(&args.folder) {
+        return args.texts.describe(&args.folder);
+    }
     let arrays = match DiskFiles.arrays(&args.folder) {
         Ok(arrays) => arrays,
         Err(problems) => {

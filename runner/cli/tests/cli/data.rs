@@ -36,6 +36,24 @@ fn a_users_own_arrays_are_described_and_not_fetched() {
 }
 
 #[test]
+fn a_users_own_texts_are_described() {
+    let kitchen = Kitchen::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-texts");
+    let folder = folder.display().to_string();
+    let told = kitchen.run(&["data", "describe", &folder, "--header", "true"]).code(0).out;
+    insta::assert_snapshot!("data_describe_texts", told);
+    let told =
+        kitchen.run(&["data", "describe", &folder, "--header", "false", "--tokens", "bytes"]).code(0).out;
+    assert!(told.contains("\"topic\"") && told.contains("601"), "{told}");
+    let err = kitchen.run(&["data", "describe", &folder]).code(2).err;
+    assert!(err.contains("= cure: say `--header true` if their first lines name the columns"), "{err}");
+    let err = kitchen.run(&["data", "describe", "nowhere", "--header", "true"]).code(4).err;
+    assert!(err.contains("nowhere/train.csv is missing") && err.contains("= cure: put train.csv"), "{err}");
+    let err = kitchen.run(&["data", "fetch", "text"]).code(2).err;
+    assert!(err.contains("these are your own texts: `bakeoff data describe FOLDER --header"), "{err}");
+}
+
+#[test]
 fn a_source_without_the_files_is_4_and_tells_what_to_do() {
     let kitchen = Kitchen::new();
     fs::create_dir(kitchen.path("empty")).unwrap();

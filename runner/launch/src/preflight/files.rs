@@ -78,5 +78,6 @@ fn training_samples(spec: &RunSpec) -> u64 {
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
         Source::Npy { arrays, .. } => u64::from(arrays.train),
         Source::TextLines { text, .. } => u64::from(text.train),
+        Source::Text { texts, .. } => u64::from(texts.size.train),
     }
 }

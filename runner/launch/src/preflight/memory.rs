@@ -12,6 +12,8 @@ const BEYOND_ALL: u64 = 1 << 46;
 /// Vectors as long as the weights that every rank has: the weights, their gradient, the optimizer's first (a velocity), one that
 /// is sent, one that is received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
+/// The different words of labelled texts while they are counted: half a million of them, at about 128 bytes each.
+const COUNTED_WORDS: u64 = 64 << 20;
 /// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
 /// marks and a line of 64 KiB.
 pub(super) const SHARED_STEP: u64 = 4 << 20;
@@ -171,7 +173,7 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token.
+/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token (and more while a text is read).
 fn data_of(source: &Source) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
@@ -187,5 +189,10 @@ fn data_of(source: &Source) -> u64 {
         }
         // Each token is an input and a target; the text itself is read first.
         Source::TextLines { text, .. } => (2 * FLOAT + 4) * text.tokens,
+        // Room for samples grows by doubling; the words of the training file are counted first.
+        Source::Text { texts, .. } => {
+            let samples = u64::from(texts.size.train) + u64::from(texts.size.test);
+            samples.saturating_mul(2 * FLOAT * u64::from(texts.context)).saturating_add(COUNTED_WORDS)
+        }
     }
 }

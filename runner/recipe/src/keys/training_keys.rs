@@ -19,7 +19,7 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
          folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, whose four \
-         files are your own, it has no default. Of `text-lines` it is the file itself.",
+         files are your own, it has no default, nor of `text`. Of `text-lines` it is the file itself.",
     )
     .of(&[
         DatasetKind::Mnist.name(),
@@ -28,6 +28,7 @@ pub(crate) const KEYS: &[Key] = &[
         DatasetKind::Cifar100.name(),
         DatasetKind::Npy.name(),
         DatasetKind::TextLines.name(),
+        DatasetKind::Text.name(),
     ])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
@@ -43,12 +44,34 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[DatasetKind::Synthetic.name()])
     .default("1"),
-    Key::new("dataset.context", Kind::Whole(2, 65_536), "Tokens of a window of the text, which is one sample.")
-        .of(&[DatasetKind::TextLines.name()])
-        .default("64"),
-    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of the text are.")
-        .of(&[DatasetKind::TextLines.name()])
-        .default("\"bytes\""),
+    Key::new(
+        "dataset.context",
+        Kind::Whole(2, 65_536),
+        "Tokens of a sample: of `text-lines` a window of the text, of `text` the first ones of each text. Shorter texts are padded at \
+         their end.",
+    )
+    .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
+    .default("64"),
+    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of a text are.")
+        .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
+        .default("\"bytes\"")
+        .usual(&[Usual { kind: DatasetKind::Text.name(), toml: "\"words\"" }]),
+    Key::new(
+        "dataset.vocabulary",
+        Kind::Whole(1, 1_000_000),
+        "Tokens of train.csv that have a number of their own, from 2 on: the most frequent ones, of equally frequent ones the first in \
+         byte order. 0 is padding, 1 is whatever else there is.",
+    )
+    .of(&[DatasetKind::Text.name()])
+    .default("20000"),
+    Key::new(
+        "dataset.header",
+        Kind::Flag,
+        "Whether the first line of train.csv and of test.csv names their columns. It has no default: nothing in a file tells a name \
+         from a label.",
+    )
+    .of(&[DatasetKind::Text.name()])
+    .example("false"),
     Key::new(
         "dataset.test-share",
         Kind::Share(Range::INSIDE_ONE),

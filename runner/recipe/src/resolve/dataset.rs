@@ -3,6 +3,7 @@
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::Cell;
+use crate::resolve::labelled_text::LabelledTexts;
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
@@ -18,8 +19,8 @@ pub(crate) const PATH: KeyId = id("dataset.path");
 pub(crate) const TRAIN_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.train");
 const TEST_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.test");
 const SEED: Defaulted<u64> = Defaulted::whole("dataset.seed");
-const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
-const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
+pub(crate) const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
+pub(crate) const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
 const TEST_SHARE: Defaulted<f64> = Defaulted::number("dataset.test-share");
 const PARTITION: Defaulted<PartitionKind> = Defaulted::choice("dataset.partition.kind");
 const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
@@ -29,13 +30,15 @@ pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validat
 /// What the folders of arrays and the texts hold, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
+    /// Of texts with labels.
+    pub(crate) labelled: LabelledTexts<'a>,
     texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
     seen: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
 }
 
 impl<'a> Folders<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Self {
-        Self { files, texts: BTreeMap::new(), seen: BTreeMap::new() }
+        Self { files, labelled: LabelledTexts::new(files), texts: BTreeMap::new(), seen: BTreeMap::new() }
     }
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
@@ -135,6 +138,10 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         DatasetKind::TextLines => {
             let text = folders.text(cell, &path);
             Source::TextLines { path, text }
+        }
+        DatasetKind::Text => {
+            let texts = folders.labelled.read(cell, &path);
+            Source::Text { path, texts }
         }
         DatasetKind::Synthetic => Source::Synthetic {
             train: TRAIN_SAMPLES.of(settings) as u32,

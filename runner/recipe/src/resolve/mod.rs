@@ -14,6 +14,7 @@ pub(crate) mod emulation;
 pub(crate) mod gossip;
 pub(crate) mod hybrid;
 pub(crate) mod inventory;
+pub(crate) mod labelled_text;
 pub(crate) mod lr_schedule;
 pub(crate) mod measure;
 pub(crate) mod model;

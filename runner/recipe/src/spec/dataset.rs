@@ -3,6 +3,7 @@
 use crate::Shape;
 use crate::files::tidy;
 use crate::spec::family::family;
+use crate::spec::labelled_text::LabelledTextProfile;
 use crate::spec::text::TextProfile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,10 +50,12 @@ family! {
         TextLines = "text-lines": "Your own text: the file `dataset.path`, in which a model learns which token comes next. It is cut \
             into windows of `context` tokens, one behind the other: each is a sample, each token is a target once per pass. The \
             last `test-share` of the windows are the test set.",
+        Text = "text": "Your own texts with a label each: train.csv and test.csv of the folder `dataset.path`, with the label in the \
+            first column and the text in the others, which are joined by a space. Labels are any words; the classes are those of \
+            train.csv, in byte order. The vocabulary is that of train.csv.",
     }
     later {
         "image-folder": "One folder of images per class.",
-        "text": "Lines of text with a label.",
     }
 }
 
@@ -143,6 +146,9 @@ const IDX_FILES: &[&str] = &[
 const CIFAR10_BATCHES: &[&str] =
     &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 
+/// Of labelled texts.
+const CSV_FILES: &[&str] = &["train.csv", "test.csv"];
+
 const ARRAY_FILES: &[&str] = &["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"];
 
 /// Published files may lie there compressed.
@@ -166,6 +172,7 @@ impl DatasetKind {
                 DatasetFiles { required: &["train.bin", "test.bin"], some: &[], endings: PLAIN_OR_PACKED }
             }
             Self::Npy => DatasetFiles { required: ARRAY_FILES, some: &[], endings: PLAIN },
+            Self::Text => DatasetFiles { required: CSV_FILES, some: &[], endings: PLAIN },
         };
         Some(files)
     }
@@ -178,7 +185,7 @@ impl DatasetKind {
             Self::FashionMnist => Some("fashion-mnist"),
             Self::Cifar10 => Some("cifar-10"),
             Self::Cifar100 => Some("cifar-100"),
-            Self::Synthetic | Self::Npy | Self::TextLines => None,
+            Self::Synthetic | Self::Npy | Self::TextLines | Self::Text => None,
         }
     }
 }
@@ -230,6 +237,13 @@ pub enum Source {
         /// What was found there when the recipe was read, and how it is cut; a worker that finds anything else refuses it.
         text: TextProfile,
     },
+    /// A user's own texts with a label each.
+    Text {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// How they are read, and what was found there when the recipe was read; a worker that finds anything else refuses it.
+        texts: LabelledTextProfile,
+    },
 }
 
 impl Source {
@@ -243,6 +257,7 @@ impl Source {
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
             Self::Npy { .. } => DatasetKind::Npy,
             Self::TextLines { .. } => DatasetKind::TextLines,
+            Self::Text { .. } => DatasetKind::Text,
         }
     }
 
@@ -262,6 +277,7 @@ impl Source {
                 classes: text.vocabulary as usize,
                 targets: Targets::NextTokens,
             },
+            Self::Text { texts, .. } => texts.of_samples(),
         }
     }
 
@@ -274,7 +290,8 @@ impl Source {
             | Self::Cifar10 { path }
             | Self::Cifar100 { path }
             | Self::Npy { path, .. }
-            | Self::TextLines { path, .. } => Some(path),
+            | Self::TextLines { path, .. }
+            | Self::Text { path, .. } => Some(path),
         }
     }
 
@@ -284,6 +301,7 @@ impl Source {
             Self::Synthetic { train, .. } => Some(u64::from(*train)),
             Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
             Self::TextLines { text, .. } => Some(u64::from(text.train)).filter(|samples| *samples > 0),
+            Self::Text { texts, .. } => Some(u64::from(texts.size.train)).filter(|samples| *samples > 0),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 None
             }
@@ -296,6 +314,7 @@ impl Source {
             Self::Synthetic { test, .. } => u64::from(*test),
             Self::Npy { arrays, .. } => u64::from(arrays.test),
             Self::TextLines { text, .. } => u64::from(text.test),
+            Self::Text { texts, .. } => u64::from(texts.size.test),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 10_000
             }
@@ -313,6 +332,7 @@ impl Source {
             Self::Cifar10 { .. } => Self::Cifar10 { path },
             Self::Cifar100 { .. } => Self::Cifar100 { path },
             Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
+            Self::Text { texts, .. } => Self::Text { path, texts: *texts },
             Self::TextLines { path: file, text } => {
                 let same = path.file_name() == file.file_name();
                 let path = if same { path } else { path.join(file.file_name().unwrap_or_default()) };

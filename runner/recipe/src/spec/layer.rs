@@ -73,6 +73,8 @@ family! {
         MaxPool = "max-pool": "The largest value of each square window.",
         AvgPool = "avg-pool": "The mean of each square window.",
         GlobalAvgPool = "global-avg-pool": "The mean of each channel: an image becomes a flat vector of its channels.",
+        GlobalMaxPool = "global-max-pool": "The largest value of each channel of an image, or of each value over all positions of a text: \
+            a flat vector comes out.",
         BatchNorm = "batch-norm": "Each channel of an image, or value of a flat vector, minus its mean, divided by \
             sqrt(variance + 1e-5), times a weight that begins at 1, plus a bias that begins at 0. Training takes mean \
             and variance from the samples that the worker computes at once (its share of the batch, or a piece of it \
@@ -85,10 +87,12 @@ family! {
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
         Branches = "branches": "Rows of layers over the same input, whose channels are put one behind the other: an inception \
-            module. One layer for schedules and exchanges, as `residual` is.",
+            module; or whose flat vectors are. One layer for schedules and exchanges, as `residual` is.",
         Relu = "relu": "max(x, 0).",
-        Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position; both are \
-            learned. The first layer of a model for texts.",
+        Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position unless `positions = false`; \
+            both are learned. The first layer of a model for texts.",
+        TextConv = "text-conv": "Convolution along the positions of a text, with a bias: each result is a sum over `kernel` neighbouring \
+            positions.",
         LayerNorm = "layer-norm": "The values at each position of a text, or those of a flat vector, minus their mean, divided by \
             sqrt(variance + 1e-5), times weights that begin at 1, plus biases that begin at 0.",
         Attention = "attention": "Causal self-attention: each position of a text takes a weighted mean of what is at the \
@@ -162,6 +166,8 @@ pub enum Layer {
     },
     /// Mean of each channel.
     GlobalAvgPool,
+    /// The largest value of each channel, or of each value over all positions; of several the first.
+    GlobalMaxPool,
     /// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167, algorithm 1) of each channel, or of each value of a flat
     /// vector: gamma (x - mean) / sqrt(variance + 1e-5) + beta, with the variance of the population.
     BatchNorm,
@@ -185,7 +191,7 @@ pub enum Layer {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shortcut: Vec<Layer>,
     },
-    /// The channels of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
+    /// The channels, or the flat vectors, of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
     Branches {
         /// The layers of each row, at least one row; an empty one passes the input on. No dropout and no block in them.
         branches: Vec<Vec<Layer>>,
@@ -196,6 +202,20 @@ pub enum Layer {
     Embedding {
         /// Values at each position.
         width: usize,
+        /// Whether there is a P.
+        #[serde(default = "positioned", skip_serializing_if = "is_positioned")]
+        positions: bool,
+    },
+    /// Convolution along the positions of a text, over all values at each.
+    TextConv {
+        /// Values at each position of the result.
+        outputs: usize,
+        /// Positions that are summed over.
+        kernel: usize,
+        /// Step of the kernel.
+        stride: usize,
+        /// Positions of zeros at each end.
+        padding: usize,
     },
     /// Layer normalisation (Ba et al., 2016, arXiv 1607.06450, equation 3) over the last dimension: gamma (x - mean) /
     /// sqrt(variance + 1e-5) + beta, with the variance of the population.
@@ -245,6 +265,15 @@ fn is_biased(bias: &bool) -> bool {
     *bias
 }
 
+fn positioned() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_positioned(positions: &bool) -> bool {
+    *positions
+}
+
 fn one() -> usize {
     1
 }
@@ -273,12 +302,14 @@ impl Layer {
             Self::MaxPool { .. } => LayerKind::MaxPool,
             Self::AvgPool { .. } => LayerKind::AvgPool,
             Self::GlobalAvgPool => LayerKind::GlobalAvgPool,
+            Self::GlobalMaxPool => LayerKind::GlobalMaxPool,
             Self::BatchNorm => LayerKind::BatchNorm,
             Self::LocalResponseNorm { .. } => LayerKind::LocalResponseNorm,
             Self::Residual { .. } => LayerKind::Residual,
             Self::Branches { .. } => LayerKind::Branches,
             Self::Relu => LayerKind::Relu,
             Self::Embedding { .. } => LayerKind::Embedding,
+            Self::TextConv { .. } => LayerKind::TextConv,
             Self::LayerNorm => LayerKind::LayerNorm,
             Self::Attention { .. } => LayerKind::Attention,
             Self::Gelu => LayerKind::Gelu,
@@ -350,9 +381,11 @@ impl PlacedLayer {
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Embedding { .. }
+            | Layer::TextConv { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
             | Layer::Gelu
@@ -371,6 +404,7 @@ impl PlacedLayer {
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
@@ -379,6 +413,7 @@ impl PlacedLayer {
             | Layer::AuxiliaryHead { .. }
             | Layer::Relu
             | Layer::Embedding { .. }
+            | Layer::TextConv { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
             | Layer::Gelu

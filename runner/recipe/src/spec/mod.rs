@@ -8,6 +8,7 @@ pub(crate) mod dataset;
 pub(crate) mod emulation;
 pub(crate) mod family;
 pub(crate) mod graph_words;
+pub(crate) mod labelled_text;
 pub(crate) mod layer;
 pub(crate) mod model;
 pub(crate) mod model_file;

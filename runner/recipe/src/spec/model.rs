@@ -40,6 +40,8 @@ family! {
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Gpt = "gpt": "A decoder-only transformer in the form of GPT-2 for `dataset.kind = \"text-lines\"`, of `depth` blocks of \
             `width` values with `heads` heads; its context is that of the data set.",
+        TextCnn = "text-cnn": "Kim's convolutional network for `dataset.kind = \"text\"`: vectors of `width` values, filters over 3, 4 and 5 \
+            words with 100 feature maps each, the largest value of each map, dropout, and a linear layer.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
         Torchscript = "torchscript": "A model of your own, which PyTorch exported to `model.file` by \
             `torch.jit.script(model).save(...)`.",
@@ -65,6 +67,7 @@ impl ModelKind {
         Self::Googlenet.name(),
         Self::VggSplitbrain.name(),
         Self::Gpt.name(),
+        Self::TextCnn.name(),
         Self::Sequential.name(),
     ];
 }

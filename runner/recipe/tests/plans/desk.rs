@@ -1,8 +1,8 @@
 //! Files that exist only in a test.
 
 use recipe::{
-    ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, Machine, ModelLayout, Parameter, Plan,
-    PlanRequest, Problems, Shape, TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine,
+    ModelLayout, Parameter, Plan, PlanRequest, Problems, Shape, TextSize, TextTokens,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,9 +93,31 @@ impl Files for Desk {
         })?;
         let vocabulary = match unit {
             TextTokens::Bytes => 256,
+            TextTokens::Words => {
+                let reason = format!("{} is cut into words", path.display());
+                return Err(ArrayProblem { reason, cure: "take characters".into() });
+            }
             TextTokens::Characters => text.chars().collect::<std::collections::BTreeSet<_>>().len() as u32,
         };
         Ok(TextSize { tokens: text.len() as u64, vocabulary })
+    }
+
+    /// In `news` a thousand texts whose vocabulary is as large as the recipe allows; other folders have none.
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        if folder != Path::new("/desk/news") {
+            let reason = format!("{} is missing", folder.join("train.csv").display());
+            return Err(ArrayProblem { reason, cure: "write it".into() });
+        }
+        Ok(LabelledTextSize {
+            train: 1000 - u32::from(form.header),
+            test: 100,
+            classes: 4,
+            vocabulary: form.most + 2,
+        })
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -161,7 +161,7 @@ fn impossible_layers() {
                 "branches of different sides",
                 &[&branches("[\"relu\"], [{ kind = \"conv\", outputs = 4, kernel = 3 }]")],
             ),
-            ("a flat branch", &[&branches("[\"flatten\"]")]),
+            ("a flat branch before an image", &[&branches("[\"flatten\"], [\"relu\"]")]),
             ("no branches", &[&branches("")]),
             ("branches that are no lists", &[&branches("\"relu\"")]),
             ("a block in a branch", &[&branches("[{ kind = \"branches\", branches = [[\"relu\"]] }]")]),
@@ -219,6 +219,14 @@ fn impossible_texts() {
             ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
             ("a perplexity of classes", &[perplexity]),
             ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
+            (
+                "labels that are not there",
+                &[
+                    "[model]\nkind = \"text-cnn\"",
+                    "[dataset]\nkind = \"text\"\npath = \"none\"\nheader = false",
+                ],
+            ),
+            ("no header and no path", &["[model]\nkind = \"text-cnn\"", "[dataset]\nkind = \"text\""]),
             ("a model for images", &[&text("")]),
             ("a model for texts", &[gpt]),
             ("heads that do not divide the width", &["[model]\nkind = \"gpt\"\nheads = 5", &text("")]),

@@ -13,6 +13,7 @@ mod emulation;
 mod expansion;
 mod impossible;
 mod impossible_models;
+mod labelled_texts;
 mod machines;
 mod models;
 mod pages;

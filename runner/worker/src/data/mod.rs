@@ -8,6 +8,7 @@ mod file;
 pub mod hostile;
 mod idx;
 mod images;
+mod labelled_text;
 mod npy;
 mod samples;
 mod set;

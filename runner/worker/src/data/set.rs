@@ -1,6 +1,6 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
-use super::{DataError, Example, Samples, cifar, idx, npy, synthetic, text};
+use super::{DataError, Example, Samples, cifar, idx, labelled_text, npy, synthetic, text};
 use crate::stream;
 use arrays::Features;
 use recipe::{Dataset, Shape, Source};
@@ -64,6 +64,7 @@ impl DataSet {
             Source::Cifar100 { path } => cifar::read_100(path)?,
             Source::Npy { path, arrays } => npy::read(path, arrays)?,
             Source::TextLines { path, text } => text::read(path, text)?,
+            Source::Text { path, texts } => labelled_text::read(path, texts)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
         let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };

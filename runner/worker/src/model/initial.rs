@@ -70,7 +70,11 @@ impl Drawing {
 
     fn fill(self, layer: &PlacedLayer, place: Place, weights: &mut Vec<f32>) {
         match layer.layer {
-            Layer::Linear { .. } | Layer::Conv { .. } | Layer::Attention { .. } | Layer::Embedding { .. } => {
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::TextConv { .. }
+            | Layer::Attention { .. }
+            | Layer::Embedding { .. } => {
                 self.draw(layer, place, weights);
             }
             // At first it only normalises: gamma = 1 and beta = 0, as PyTorch has it.
@@ -99,6 +103,7 @@ impl Drawing {
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu

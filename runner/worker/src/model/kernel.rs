@@ -10,7 +10,7 @@ use super::operation::{self, Surroundings};
 use super::recording::Recording;
 use super::tensors::{dimensions, pair, split, views, views_mut};
 use super::tied::{self, Tied};
-use recipe::{Layer, PlacedLayer};
+use recipe::{Layer, PlacedLayer, Shape};
 use tch::{Kind, TchError, Tensor};
 
 /// What the backward pass of a layer needs to know about its forward pass.
@@ -102,6 +102,7 @@ pub(super) fn forward(
             None => Ok((x, Saved::Nothing)),
         },
         Layer::Conv { .. }
+        | Layer::TextConv { .. }
         | Layer::LocalResponseNorm { .. }
         | Layer::BatchNorm
         | Layer::Residual { .. }
@@ -126,6 +127,10 @@ pub(super) fn forward(
         Layer::AvgPool { kernel, stride, padding, ceil } => {
             let y = x.f_avg_pool2d(pair(kernel), pair(stride), pair(padding), ceil, true, None)?;
             Ok((y, Saved::Input(x)))
+        }
+        Layer::GlobalMaxPool => {
+            let (y, places) = operation::largest(layer, &x)?;
+            Ok((y, Saved::Chosen { input: x, places }))
         }
         Layer::GlobalAvgPool => Ok((x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float)?, Saved::Nothing)),
         Layer::Relu => {
@@ -216,6 +221,7 @@ pub(super) fn backward(
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
         (
             Layer::Conv { .. }
+            | Layer::TextConv { .. }
             | Layer::LocalResponseNorm { .. }
             | Layer::BatchNorm
             | Layer::Residual { .. }
@@ -253,6 +259,9 @@ pub(super) fn backward(
         (Layer::AvgPool { kernel, stride, padding, ceil }, Saved::Input(x)) => {
             x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), pair(padding), ceil, true, None).map(Some)
         }
+        (Layer::GlobalMaxPool, Saved::Chosen { input, places }) => {
+            chosen(layer, &input, &places, gy).map(Some)
+        }
         (Layer::GlobalAvgPool, Saved::Nothing) => spread(layer, gy).map(Some),
         (Layer::Gelu, Saved::Input(x)) => x.f_gelu_backward(gy, operation::EXACT_GELU).map(Some),
         (Layer::Relu, Saved::Output(y)) => y.f_threshold_backward(gy, 0.0).map(Some),
@@ -261,6 +270,16 @@ pub(super) fn backward(
         (Layer::Flatten, Saved::Nothing) => gy.f_reshape(dimensions(gy.size()[0], layer.input)).map(Some),
         _ => Err(TchError::Shape(format!("{} saved something else in its forward pass", layer.name))),
     }
+}
+
+/// The gradient of largest values: each goes to the place that was chosen.
+fn chosen(layer: &PlacedLayer, x: &Tensor, places: &Tensor, gy: &Tensor) -> Result<Tensor, TchError> {
+    let (zeros, along) = match layer.input {
+        Shape::Sequence(..) => (x.f_zeros_like()?, 1),
+        Shape::Image(..) | Shape::Flat(_) | Shape::Tokens(..) => (x.f_zeros_like()?.f_flatten(2, -1)?, 2),
+    };
+    let below = zeros.f_scatter(along, &places.f_unsqueeze(along)?, &gy.f_unsqueeze(along)?)?;
+    below.f_reshape(x.size())
 }
 
 /// The gradient of a mean: each value has an equal part.

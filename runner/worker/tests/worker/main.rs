@@ -29,6 +29,7 @@ mod slices;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod text_cnn;
 mod texts;
 #[cfg(test)]
 mod training;

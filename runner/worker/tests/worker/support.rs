@@ -183,6 +183,8 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::MaxPool { .. } => "max-pool",
             Layer::AvgPool { .. } => "avg-pool",
             Layer::GlobalAvgPool => "global-avg-pool",
+            Layer::GlobalMaxPool => "global-max-pool",
+            Layer::TextConv { .. } => "text-conv",
             Layer::BatchNorm => "batch-norm",
             Layer::LocalResponseNorm { .. } => "local-response-norm",
             Layer::Residual { .. } => "residual",
@@ -271,7 +273,9 @@ fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
             };
             (Shape::Image(channels, side(rows), side(columns)), vec![])
         }
-        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => (Shape::Flat(channels), vec![]),
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(channels, ..)) => {
+            (Shape::Flat(channels), vec![])
+        }
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             (input, with(channels, &[channels]))
         }

@@ -360,6 +360,16 @@ pub(super) const PAIRS: &[Code] = &[
         "R183",
         "a model file and a text",
         "A TorchScript file takes numbers and gives one row of class scores for each example. A text needs scores of all tokens at each \
-         position: take `gpt`, or list the layers of a `sequential` model.",
+         position: take `gpt`, or list the layers of a `sequential` model. The same holds for texts with labels, whose models begin with \
+         an embedding.",
+    ),
+    code(
+        "R184",
+        "labelled texts that cannot be learned from",
+        "With `dataset.kind = \"text\"`, `dataset.path` is a folder with train.csv and test.csv: the label in the first column, any word \
+         or number, and the text in the others, of which each record has the same number. Texts with commas, quotes or line breaks stand in \
+         double quotes, and a quote inside of them is written twice. The files are UTF-8 (with `tokens = \"bytes\"` only labels must be), \
+         without NUL, with at most 1 MiB in a record and 2 GiB in a file. train.csv has at least two different labels, \
+         and test.csv none that train.csv does not have. `header` says whether the first line names the columns.",
     ),
 ];

@@ -17,12 +17,14 @@ mod resnet20;
 mod resnet50;
 mod sequence;
 mod softmax;
+mod text_cnn;
 mod vgg19;
 mod vgg_cifar;
 mod vgg_splitbrain;
 
 pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
+pub(crate) use text_cnn::{TextCnnSizes, layers as text_cnn_layers};
 
 use crate::{Layer, ModelKind};
 
@@ -44,6 +46,6 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::AlexnetCifar => alexnet_cifar::layers(classes),
         ModelKind::Googlenet => googlenet::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
-        ModelKind::Gpt | ModelKind::Sequential | ModelKind::Torchscript => return None,
+        ModelKind::Gpt | ModelKind::TextCnn | ModelKind::Sequential | ModelKind::Torchscript => return None,
     })
 }

@@ -144,10 +144,12 @@ fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
         | Layer::MaxPool { .. }
         | Layer::AvgPool { .. }
         | Layer::GlobalAvgPool
+        | Layer::GlobalMaxPool
         | Layer::BatchNorm
         | Layer::LocalResponseNorm { .. }
         | Layer::Relu
         | Layer::Embedding { .. }
+        | Layer::TextConv { .. }
         | Layer::LayerNorm
         | Layer::Attention { .. }
         | Layer::Gelu
@@ -214,6 +216,8 @@ impl Inside {
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
+            | Layer::TextConv { .. }
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
@@ -247,7 +251,9 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (_, Shape::Tokens(..)) => {
             Err(format!("it takes numbers, not {}: put `embedding` before it", words(input)))
         }
-        (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu, input) => sequence::output(layer, input),
+        (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu | Layer::TextConv { .. }, input) => {
+            sequence::output(layer, input)
+        }
         (Layer::AuxiliaryHead { .. }, input) => Ok(input),
         (Layer::Block { .. } | Layer::Frozen { .. }, input) => {
             Ok(paths.branch.last().map_or(input, |last| last.output))
@@ -262,7 +268,13 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         }
         (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
-        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(channels, ..)) => {
+            Ok(Shape::Flat(channels))
+        }
+        (Layer::GlobalMaxPool, Shape::Sequence(_, width)) => Ok(Shape::Flat(width)),
+        (Layer::GlobalMaxPool, flat) => {
+            Err(format!("it takes an image or positions of a text, not {}", words(flat)))
+        }
         (Layer::Residual { .. }, input) => sum(input, paths),
         (Layer::Branches { .. }, input) => joined(input, paths),
         (Layer::LocalResponseNorm { .. }, Shape::Image(..)) => Ok(input),
@@ -315,26 +327,37 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// What comes out of rows whose channels are put one behind the other: images with the same sides.
+/// What comes out of rows that are put one behind the other: images with the same sides by their channels, or flat vectors.
 fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
     let mut whole: Option<Shape> = None;
-    for (number, row) in paths.rows.iter().enumerate() {
+    for (number, row) in (1..).zip(&paths.rows) {
         let end = row.last().map_or(input, |last| last.output);
         whole = match (whole, end) {
-            (None, Shape::Image(..)) => Some(end),
+            (None, Shape::Image(..) | Shape::Flat(_)) => Some(end),
             (Some(Shape::Image(before, rows, columns)), Shape::Image(channels, ..))
                 if end == Shape::Image(channels, rows, columns) =>
             {
                 Some(Shape::Image(before.saturating_add(channels), rows, columns))
             }
-            (None | Some(Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..)), _) => {
-                return Err(format!("its branch {} gives {}, not an image", number + 1, words(end)));
+            (Some(Shape::Flat(before)), Shape::Flat(values)) => {
+                Some(Shape::Flat(before.saturating_add(values)))
+            }
+            (None | Some(Shape::Tokens(..) | Shape::Sequence(..)), _) => {
+                return Err(format!(
+                    "its branch {number} gives {}, not an image or a flat vector",
+                    words(end)
+                ));
             }
             (Some(Shape::Image(_, rows, columns)), _) => {
-                let number = number + 1;
                 let end = words(end);
                 return Err(format!(
                     "its branch {number} gives {end}, those before it images of {rows} x {columns}"
+                ));
+            }
+            (Some(Shape::Flat(_)), _) => {
+                return Err(format!(
+                    "its branch {number} gives {}, those before it flat vectors",
+                    words(end)
                 ));
             }
         };
@@ -345,16 +368,16 @@ fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
 /// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
 /// `ceil` by a window more, unless that would begin behind the image and the padding before it.
 #[derive(Clone, Copy)]
-struct Window {
-    kernel: usize,
-    stride: usize,
-    padding: usize,
-    ceil: bool,
+pub(super) struct Window {
+    pub(super) kernel: usize,
+    pub(super) stride: usize,
+    pub(super) padding: usize,
+    pub(super) ceil: bool,
 }
 
 impl Window {
     /// Its positions along a side.
-    fn slide(self, side: usize) -> Result<usize, String> {
+    pub(super) fn slide(self, side: usize) -> Result<usize, String> {
         let Self { kernel, stride, padding, ceil } = self;
         let wide = side + 2 * padding;
         if kernel > wide {
@@ -371,9 +394,10 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
     let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
     match (layer, input) {
         (Layer::Linear { outputs }, input) => both(vec![*outputs, sequence::width(input)], *outputs),
-        (Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. }, input) => {
-            sequence::parameters(layer, input, name)
-        }
+        (
+            Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. } | Layer::TextConv { .. },
+            input,
+        ) => sequence::parameters(layer, input, name),
         (Layer::Conv { outputs, kernel, bias, groups, .. }, Shape::Image(channels, ..)) => {
             let mut all = both(vec![*outputs, channels / groups, *kernel, *kernel], *outputs);
             all.truncate(if *bias { 2 } else { 1 });
@@ -396,6 +420,7 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu
@@ -418,6 +443,7 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             Layer::Embedding { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
+            | Layer::TextConv { .. }
             | Layer::Gelu
             | Layer::TiedHead,
             input,
@@ -426,7 +452,10 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             2 * (channels / groups * kernel * kernel) as u64
         }
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
-        (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(_, rows, columns)) => {
+            (rows * columns) as u64
+        }
+        (Layer::GlobalMaxPool, Shape::Sequence(length, _)) => length as u64,
         (Layer::BatchNorm, _) => 5,
         (Layer::LocalResponseNorm { size, .. }, _) => *size as u64 + 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
@@ -434,6 +463,7 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             Layer::Conv { .. } | Layer::GlobalAvgPool,
             Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..),
         )
+        | (Layer::GlobalMaxPool, Shape::Flat(_) | Shape::Tokens(..))
         | (
             Layer::Flatten
             | Layer::Branches { .. }
