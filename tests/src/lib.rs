@@ -22,8 +22,8 @@ pub use under_way::{CLEAN, UnderWay};
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{
-    ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape,
-    TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, PictureCounts, Plan, PlanRequest,
+    Run, Shape, TextSize, TextTokens,
 };
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
@@ -53,9 +53,20 @@ impl Files for Text<'_> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
     }
 
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
+    }
+
     fn current_directory(&self) -> PathBuf {
         PathBuf::from("/")
     }
+}
+
+/// How many pictures a folder has.
+fn counted(folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+    let listed = pictures::PictureFolder::list(folder);
+    let listed = listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+    Ok(listed.counts())
 }
 
 /// What a recipe's text expands to.
@@ -92,6 +103,10 @@ impl Files for Disk {
 
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -2,7 +2,9 @@
 
 use crate::output::human;
 use launch::DescriptionError;
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape, TextSize, TextTokens};
+use recipe::{
+    ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, PictureCounts, Shape, TextSize, TextTokens,
+};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -46,6 +48,13 @@ impl Files for DiskFiles {
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
         Ok(text.size())
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        let listed = pictures::PictureFolder::list(folder);
+        let listed =
+            listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+        Ok(listed.counts())
     }
 
     fn current_directory(&self) -> PathBuf {

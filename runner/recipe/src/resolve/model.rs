@@ -133,9 +133,9 @@ impl<'a> Models<'a> {
     }
 }
 
-/// Whether the shape of the data is known: that of arrays or a text that cannot be used is not, nor what fits them.
+/// Whether the shape of the data is known: that of arrays, pictures or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. });
+    let own = matches!(source, Source::ImageFolder { .. } | Source::Npy { .. } | Source::TextLines { .. });
     !own || source.training_samples().is_some()
 }
 

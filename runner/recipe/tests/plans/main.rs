@@ -16,6 +16,7 @@ mod impossible_models;
 mod machines;
 mod models;
 mod pages;
+mod pictures;
 mod precedence;
 mod problems;
 mod run_order;

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 1000;
 /// fortieth of the deviation, and a fifth of the work on a test set of 10,000.
 const CALIBRATION: usize = 2048;
 
-/// Samples that are normalised together there, as in a batch of training.
+/// Samples that are normalised together there, as in a batch of training; fewer of photographs.
 const CALIBRATION_BATCH: usize = 256;
 
 /// How good a model is on some samples.
@@ -34,13 +34,22 @@ pub struct Evaluation {
     pub samples: usize,
 }
 
+/// Values of inputs that are evaluated at once, at most: those of a thousand images of CIFAR-10 and more, while a thousand photographs
+/// would take gigabytes in each layer.
+const VALUES_AT_ONCE: usize = 1 << 22;
+
+/// At most `samples`, and fewer of large samples.
+fn at_once(data: &DataSet, samples: usize) -> usize {
+    samples.min(VALUES_AT_ONCE / data.shape().size().max(1)).max(1)
+}
+
 /// Evaluates a function from inputs to class scores on all samples of a split.
 pub(super) fn over(
     data: &DataSet,
     split: Split,
     scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
 ) -> Result<Option<Evaluation>, StepError> {
-    over_chunks(data, split, AT_ONCE, scores)
+    over_chunks(data, split, at_once(data, AT_ONCE), scores)
 }
 
 fn over_chunks(
@@ -83,7 +92,7 @@ impl TrainedModel for TorchLearner {
     /// each time normalised by themselves; the means over the samples of their means and population variances are what batch
     /// norm uses then. Which samples these are depends on the data set alone.
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        self.evaluate_by(weights, split, AT_ONCE)
+        self.evaluate_by(weights, split, at_once(&self.data, AT_ONCE))
     }
 }
 
@@ -112,7 +121,7 @@ impl TorchLearner {
     fn statistics(&self, weights: &Vector) -> Result<Statistics, StepError> {
         let mut moments = Moments::default();
         if self.model.layers.iter().any(PlacedLayer::looks_across_batch) {
-            for some in self.calibration_samples().chunks(CALIBRATION_BATCH) {
+            for some in self.calibration_samples().chunks(at_once(&self.data, CALIBRATION_BATCH)) {
                 let x = self.data.inputs(Split::Training, some).map_err(wrong)?;
                 let _ = self.scores(weights, x, &mut Normaliser::Gathered(&mut moments))?;
             }

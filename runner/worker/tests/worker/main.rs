@@ -9,6 +9,8 @@ mod gradients;
 #[cfg(test)]
 mod groups;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod plain;
 #[cfg(test)]
 mod real_data;

@@ -10,7 +10,7 @@ pub use describe::describe;
 
 use super::flat::ViewMut;
 use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
-use crate::data::{DataSet, Split};
+use crate::data::{DataSet, Feed, Split};
 use crate::stream;
 use file::{Mode, Script, reason};
 use rand_chacha::rand_core::Rng;
@@ -30,6 +30,7 @@ pub struct ScriptLearner {
     initial: Vector,
     seed: u64,
     data: Arc<DataSet>,
+    feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
     /// Of each layer whose backward pass is to come.
@@ -59,6 +60,7 @@ impl ScriptLearner {
             script,
             evaluated: None,
             seed,
+            feed: Feed::new(data.clone(), seed),
             data,
             batch: Batch::default(),
             activations: None,
@@ -198,9 +200,17 @@ impl Learner for ScriptLearner {
 
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.recorded.fill_with(|| None);
-        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
+        self.activations = Some(self.feed.load(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
+    }
+
+    fn looks_ahead(&self) -> usize {
+        self.feed.looks_ahead()
+    }
+
+    fn announce(&mut self, next: &[Batch]) {
+        self.feed.announce(next);
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
