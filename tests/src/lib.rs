@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{
     ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine, ModelLayout,
-    Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
+    PictureCounts, Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
 };
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
@@ -61,9 +61,20 @@ impl Files for Text<'_> {
         Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
     }
 
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
+    }
+
     fn current_directory(&self) -> PathBuf {
         PathBuf::from("/")
     }
+}
+
+/// How many pictures a folder has.
+fn counted(folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+    let listed = pictures::PictureFolder::list(folder);
+    let listed = listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+    Ok(listed.counts())
 }
 
 /// What a recipe's text expands to.
@@ -108,6 +119,10 @@ impl Files for Disk {
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
         Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
     }
 
     fn current_directory(&self) -> PathBuf {

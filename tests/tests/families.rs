@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{
-    AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit,
-    DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind,
-    LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind,
-    Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, Source,
-    SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind, Tunnel,
+    AugmentKind, AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind,
+    ComputeSplit, DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale,
+    LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition,
+    PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind,
+    Serve, Source, SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind,
+    Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,6 +57,7 @@ fn members() -> Vec<Member> {
         .chain(of::<DatasetKind>("dataset.kind"))
         .chain(of::<PartitionKind>("dataset.partition"))
         .chain(of::<Sampling>("dataset.sampling"))
+        .chain(of::<AugmentKind>("dataset.augment"))
         .chain(of::<TextTokens>("dataset.tokens"))
         .chain(of::<OptimizerKind>("train.optimizer.kind"))
         .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
@@ -107,6 +109,9 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("measure.steps", spec.measure.steps.name()),
         ("measure.weight-hash", hash.name()),
     ];
+    let augment = spec.dataset.augment;
+    shown.extend(augment.crop.then_some(("dataset.augment", AugmentKind::Crop.name())));
+    shown.extend(augment.flip.then_some(("dataset.augment", AugmentKind::Flip.name())));
     if let Source::TextLines { text, .. } = &spec.dataset.source {
         shown.push(("dataset.tokens", text.unit.name()));
     }

@@ -3,7 +3,7 @@
 use crate::output::human;
 use launch::DescriptionError;
 use recipe::{
-    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout, Shape,
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout, PictureCounts, Shape,
     TextSize, TextTokens,
 };
 use std::env;
@@ -58,6 +58,13 @@ impl Files for DiskFiles {
     ) -> Result<LabelledTextSize, ArrayProblem> {
         let survey = arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?;
         Ok(survey.size)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        let listed = pictures::PictureFolder::list(folder);
+        let listed =
+            listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+        Ok(listed.counts())
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -1,6 +1,8 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
-use crate::{ArrayProfile, LabelledTextForm, LabelledTextSize, ModelLayout, Shape, TextSize, TextTokens};
+use crate::{
+    ArrayProfile, LabelledTextForm, LabelledTextSize, ModelLayout, PictureCounts, Shape, TextSize, TextTokens,
+};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -53,6 +55,15 @@ pub trait Files {
         Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
     }
 
+    /// How many pictures and classes a folder has, by their names.
+    ///
+    /// # Errors
+    /// Everything that keeps them from being trained on.
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        let reason = format!("the pictures in {} cannot be described here", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
+    }
+
     /// The folder that relative paths are relative to; absolute.
     fn current_directory(&self) -> PathBuf;
 
@@ -77,7 +88,7 @@ impl FileProblem {
     }
 }
 
-/// Why arrays, or texts, cannot be trained on.
+/// Why arrays, pictures, or texts, cannot be trained on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayProblem {
     /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.

@@ -22,6 +22,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
+pub use spec::augment::{AugmentKind, Augmentation};
 pub use spec::cluster::{Cluster, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
@@ -45,6 +46,7 @@ pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};
 pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
+pub use spec::pictures::{PictureCounts, PictureProfile};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
     ReportSettings, Run, RunOrder, RunSpec, hex,

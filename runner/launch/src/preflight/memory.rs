@@ -88,7 +88,7 @@ impl Needs {
                 + spec.compression.own_vectors()
                 + state_vectors(spec, Role::Worker),
             vectors_of_server: vectors + own(Role::Server) + state_vectors(spec, Role::Server),
-            data: data_of(&spec.dataset.source),
+            data: data_of(&spec.dataset.source, batch),
             // Each with its gradient.
             activations: (batch * 2 * FLOAT)
                 .saturating_mul(spec.activations_per_sample() as u64)
@@ -173,12 +173,26 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token (and more while a text is read).
-fn data_of(source: &Source) -> u64 {
+/// Of each picture of a folder, a name as cameras and data sets give it, with its end, its class and its number.
+const NAME_OF_PICTURE: u64 = 48;
+/// Decoded pictures that are being scaled: a few of 12 million pixels.
+const DECODING: u64 = 64 << 20;
+/// Batches of pictures that wait decoded, and the one that is being made ready.
+const READY_BATCHES: u64 = 3;
+
+/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token (and more while a text is
+/// read). Of a folder of
+/// pictures, the names and a few batches of `batch` samples.
+fn data_of(source: &Source, batch: u64) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
         Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
+        Source::ImageFolder { pictures, .. } => {
+            let names = NAME_OF_PICTURE * (u64::from(pictures.train) + u64::from(pictures.test));
+            let seen = FLOAT * 3 * u64::from(pictures.crop) * u64::from(pictures.crop);
+            names + DECODING + READY_BATCHES.saturating_mul(batch.saturating_mul(seen)).min(BEYOND_ALL)
+        }
         Source::Npy { arrays, .. } => {
             let value = match arrays.values {
                 ArrayValues::Bytes => 1,

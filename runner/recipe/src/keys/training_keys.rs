@@ -4,8 +4,8 @@
 use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
 use crate::spec::family::Family;
 use crate::{
-    CardShare, DatasetKind, LrScaleKind, LrShapeKind, OptimizerKind, PartitionKind, Sampling, SplitKind,
-    TargetMetric, TextTokens, Tunnel,
+    AugmentKind, CardShare, DatasetKind, LrScaleKind, LrShapeKind, OptimizerKind, PartitionKind, Sampling,
+    SplitKind, TargetMetric, TextTokens, Tunnel,
 };
 
 /// Far above the smallest number in single precision, in which updates are computed.
@@ -18,14 +18,15 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, whose four \
-         files are your own, it has no default, nor of `text`. Of `text-lines` it is the file itself.",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, `image-folder` and \
+         `text`, whose files are your own, it has no default. Of `text-lines` it is the file itself.",
     )
     .of(&[
         DatasetKind::Mnist.name(),
         DatasetKind::FashionMnist.name(),
         DatasetKind::Cifar10.name(),
         DatasetKind::Cifar100.name(),
+        DatasetKind::ImageFolder.name(),
         DatasetKind::Npy.name(),
         DatasetKind::TextLines.name(),
         DatasetKind::Text.name(),
@@ -44,6 +45,20 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[DatasetKind::Synthetic.name()])
     .default("1"),
+    Key::new(
+        "dataset.resize",
+        Kind::Whole(8, 4096),
+        "Pixels of the shorter side, to which each picture is scaled before the square of `crop` is cut out.",
+    )
+    .of(&[DatasetKind::ImageFolder.name()])
+    .default("256"),
+    Key::new(
+        "dataset.crop",
+        Kind::Whole(8, 4096),
+        "Pixels of each side of the square that a model sees; from the middle of the picture, unless `augment` moves it. At most `resize`.",
+    )
+    .of(&[DatasetKind::ImageFolder.name()])
+    .default("224"),
     Key::new(
         "dataset.context",
         Kind::Whole(2, 65_536),
@@ -89,6 +104,14 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[PartitionKind::Dirichlet.name()])
     .default("0.3"),
+    Key::new(
+        "dataset.augment",
+        Kind::ChoiceList(AugmentKind::CHOICES),
+        "How images are changed at random each time they are trained on, keyed by seed, pass and sample. Evaluations see them as they \
+         are.",
+    )
+    .default("[]")
+    .example("[\"crop\", \"flip\"]"),
     Key::new("dataset.sampling", Kind::Choice(Sampling::CHOICES), "How a pass over the samples is drawn.")
         .default("\"permutation\""),
     Key::new(

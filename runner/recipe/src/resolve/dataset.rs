@@ -1,9 +1,10 @@
-//! Settings of `dataset` to its description; of a user's arrays or text, that is also what they are.
+//! Settings of `dataset` to its description; of a user's arrays, pictures or text, that is also what they are.
 
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::Cell;
 use crate::resolve::labelled_text::LabelledTexts;
+use crate::resolve::pictures::{self, PictureFolders};
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
@@ -27,18 +28,25 @@ const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
 const SAMPLING: Defaulted<Sampling> = Defaulted::choice("dataset.sampling");
 pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validation");
 
-/// What the folders of arrays and the texts hold, each looked at once.
+/// What the folders of arrays and pictures and the texts hold, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
     /// Of texts with labels.
     pub(crate) labelled: LabelledTexts<'a>,
     texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
     seen: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
+    pictures: PictureFolders,
 }
 
 impl<'a> Folders<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Self {
-        Self { files, labelled: LabelledTexts::new(files), texts: BTreeMap::new(), seen: BTreeMap::new() }
+        Self {
+            files,
+            labelled: LabelledTexts::new(files),
+            texts: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            pictures: PictureFolders::default(),
+        }
     }
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
@@ -131,6 +139,10 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         DatasetKind::FashionMnist => Source::FashionMnist { path },
         DatasetKind::Cifar10 => Source::Cifar10 { path },
         DatasetKind::Cifar100 => Source::Cifar100 { path },
+        DatasetKind::ImageFolder => {
+            let pictures = folders.pictures.of(cell, folders.files, &path);
+            Source::ImageFolder { path, pictures }
+        }
         DatasetKind::Npy => {
             let arrays = folders.arrays(cell, &path);
             Source::Npy { path, arrays }
@@ -155,6 +167,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         PartitionKind::Dirichlet => Partition::Dirichlet { alpha: ALPHA.of(settings) },
     };
     cell.findings.extend(without_classes(cell, &source, &partition));
+    let augment = pictures::augmentation(cell, &source);
     let sampling = SAMPLING.of(settings);
-    Dataset { source, partition, validation: VALIDATION.of(settings), sampling }
+    Dataset { source, partition, validation: VALIDATION.of(settings), sampling, augment }
 }

@@ -146,9 +146,12 @@ impl<'a> Models<'a> {
     }
 }
 
-/// Whether the shape of the data is known: that of arrays or a text that cannot be used is not, nor what fits them.
+/// Whether the shape of the data is known: that of arrays, pictures or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. } | Source::Text { .. });
+    let own = matches!(
+        source,
+        Source::ImageFolder { .. } | Source::Npy { .. } | Source::TextLines { .. } | Source::Text { .. }
+    );
     !own || source.training_samples().is_some()
 }
 

@@ -143,6 +143,7 @@ fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Datase
             | DatasetKind::FashionMnist
             | DatasetKind::Cifar10
             | DatasetKind::Cifar100
+            | DatasetKind::ImageFolder
             | DatasetKind::Npy
             | DatasetKind::Text => "give more samples",
         };

@@ -2,8 +2,10 @@
 
 use crate::Shape;
 use crate::files::tidy;
+use crate::spec::augment::Augmentation;
 use crate::spec::family::family;
 use crate::spec::labelled_text::LabelledTextProfile;
+use crate::spec::pictures::PictureProfile;
 use crate::spec::text::TextProfile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ pub struct Dataset {
     /// How a pass over the samples is drawn.
     #[serde(default)]
     pub sampling: Sampling,
+    /// How training pictures are changed each time they are met.
+    #[serde(default)]
+    pub augment: Augmentation,
 }
 
 family! {
@@ -44,6 +49,10 @@ family! {
             IDX files.",
         Cifar10 = "cifar10": "Photographs, 32 x 32 in colour, ten classes: the binary batches.",
         Cifar100 = "cifar100": "Photographs, 32 x 32 in colour, a hundred classes: the binary files.",
+        ImageFolder = "image-folder": "Your own pictures, JPEG or PNG: train/CLASS/*.jpg and test/CLASS/*.jpg (or val) in the folder \
+            `dataset.path`. Classes are the folders in train, by the order of their names. Each picture is scaled until its \
+            shorter side has `resize` pixels; the middle square of `crop` pixels is what a model sees, in colour. Pictures are \
+            decoded while workers train, and never all in memory.",
         Npy = "npy": "Your own data: the NumPy arrays train_x.npy, train_y.npy, test_x.npy and test_y.npy of the \
             folder `dataset.path`. Features are [samples, values] or [samples, channels, rows, columns], of bytes, \
             which are normalised as pictures are, or of floats, which are taken as they are; labels are integers from 0 on.",
@@ -53,9 +62,6 @@ family! {
         Text = "text": "Your own texts with a label each: train.csv and test.csv of the folder `dataset.path`, with the label in the \
             first column and the text in the others, which are joined by a space. Labels are any words; the classes are those of \
             train.csv, in byte order. The vocabulary is that of train.csv.",
-    }
-    later {
-        "image-folder": "One folder of images per class.",
     }
 }
 
@@ -156,10 +162,11 @@ const PLAIN_OR_PACKED: &[&str] = &["", ".gz"];
 const PLAIN: &[&str] = &[""];
 
 impl DatasetKind {
-    /// The files that a worker reads in the data set's folder; `None` for one that is built in, or is a file that the recipe names.
+    /// The files that a worker reads in the data set's folder; `None` for one that is built in, is a file that the
+    /// recipe names, or has folders of files.
     pub const fn files(self) -> Option<DatasetFiles> {
         let files = match self {
-            Self::Synthetic | Self::TextLines => return None,
+            Self::Synthetic | Self::TextLines | Self::ImageFolder => return None,
             Self::Mnist | Self::FashionMnist => {
                 DatasetFiles { required: IDX_FILES, some: &[], endings: PLAIN_OR_PACKED }
             }
@@ -185,7 +192,7 @@ impl DatasetKind {
             Self::FashionMnist => Some("fashion-mnist"),
             Self::Cifar10 => Some("cifar-10"),
             Self::Cifar100 => Some("cifar-100"),
-            Self::Synthetic | Self::Npy | Self::TextLines | Self::Text => None,
+            Self::Synthetic | Self::ImageFolder | Self::Npy | Self::TextLines | Self::Text => None,
         }
     }
 }
@@ -223,6 +230,13 @@ pub enum Source {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
     },
+    /// A user's own pictures.
+    ImageFolder {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// What was found there when the recipe was read, and what is seen of each; a worker that finds anything else refuses it.
+        pictures: PictureProfile,
+    },
     /// A user's own NumPy arrays.
     Npy {
         /// The folder, made absolute when the recipe was read.
@@ -255,6 +269,7 @@ impl Source {
             Self::FashionMnist { .. } => DatasetKind::FashionMnist,
             Self::Cifar10 { .. } => DatasetKind::Cifar10,
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
+            Self::ImageFolder { .. } => DatasetKind::ImageFolder,
             Self::Npy { .. } => DatasetKind::Npy,
             Self::TextLines { .. } => DatasetKind::TextLines,
             Self::Text { .. } => DatasetKind::Text,
@@ -271,6 +286,10 @@ impl Source {
             }
             Self::Cifar10 { .. } => DatasetProfile::of_classes(COLOUR, 10),
             Self::Cifar100 { .. } => DatasetProfile::of_classes(COLOUR, 100),
+            Self::ImageFolder { pictures, .. } => {
+                let side = pictures.crop as usize;
+                DatasetProfile::of_classes(Shape::Image(3, side, side), pictures.classes as usize)
+            }
             Self::Npy { arrays, .. } => DatasetProfile::of_classes(arrays.shape, arrays.classes as usize),
             Self::TextLines { text, .. } => DatasetProfile {
                 input: Shape::Tokens(text.context as usize, text.vocabulary as usize),
@@ -289,6 +308,7 @@ impl Source {
             | Self::FashionMnist { path }
             | Self::Cifar10 { path }
             | Self::Cifar100 { path }
+            | Self::ImageFolder { path, .. }
             | Self::Npy { path, .. }
             | Self::TextLines { path, .. }
             | Self::Text { path, .. } => Some(path),
@@ -299,6 +319,9 @@ impl Source {
     pub fn training_samples(&self) -> Option<u64> {
         match self {
             Self::Synthetic { train, .. } => Some(u64::from(*train)),
+            Self::ImageFolder { pictures, .. } => {
+                Some(u64::from(pictures.train)).filter(|samples| *samples > 0)
+            }
             Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
             Self::TextLines { text, .. } => Some(u64::from(text.train)).filter(|samples| *samples > 0),
             Self::Text { texts, .. } => Some(u64::from(texts.size.train)).filter(|samples| *samples > 0),
@@ -312,6 +335,7 @@ impl Source {
     pub fn test_samples(&self) -> u64 {
         match self {
             Self::Synthetic { test, .. } => u64::from(*test),
+            Self::ImageFolder { pictures, .. } => u64::from(pictures.test),
             Self::Npy { arrays, .. } => u64::from(arrays.test),
             Self::TextLines { text, .. } => u64::from(text.test),
             Self::Text { texts, .. } => u64::from(texts.size.test),
@@ -331,6 +355,7 @@ impl Source {
             Self::FashionMnist { .. } => Self::FashionMnist { path },
             Self::Cifar10 { .. } => Self::Cifar10 { path },
             Self::Cifar100 { .. } => Self::Cifar100 { path },
+            Self::ImageFolder { pictures, .. } => Self::ImageFolder { path, pictures: *pictures },
             Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
             Self::Text { texts, .. } => Self::Text { path, texts: *texts },
             Self::TextLines { path: file, text } => {

@@ -1,6 +1,7 @@
 //! What a run is: the typed, serialisable description that reaches its workers, and the families of names in it.
 
 pub(crate) mod architecture;
+pub(crate) mod augment;
 pub(crate) mod cluster;
 pub(crate) mod communication;
 pub(crate) mod compression;
@@ -15,6 +16,7 @@ pub(crate) mod model_file;
 pub(crate) mod model_partition;
 pub(crate) mod node;
 pub(crate) mod optimizer;
+pub(crate) mod pictures;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod quantity;

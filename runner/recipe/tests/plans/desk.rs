@@ -2,7 +2,7 @@
 
 use recipe::{
     ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine,
-    ModelLayout, Parameter, Plan, PlanRequest, Problems, Shape, TextSize, TextTokens,
+    ModelLayout, Parameter, PictureCounts, Plan, PlanRequest, Problems, Shape, TextSize, TextTokens,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,15 @@ impl Files for Desk {
             let reason = format!("{} is missing", folder.join("train_x.npy").display());
             Err(vec![ArrayProblem { reason, cure: "write it".into() }])
         })
+    }
+
+    /// Of `photos`, 900 and 100 pictures of 20 classes.
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        if folder.ends_with("photos") {
+            return Ok(PictureCounts { train: 900, test: 100, classes: 20 });
+        }
+        let reason = format!("{} is missing", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "make it".into() }])
     }
 
     /// Texts of the desk; `long.txt` stands for one of a hundred thousand tokens.

@@ -1,6 +1,7 @@
 //! Why a data set cannot be used, and what to do about it.
 
-use recipe::{ArrayProfile, ArrayValues, LabelledTextSize, Shape, TextSize};
+use pictures::PictureError;
+use recipe::{ArrayProfile, ArrayValues, LabelledTextSize, PictureCounts, Shape, TextSize};
 use std::io;
 use std::path::PathBuf;
 
@@ -125,6 +126,16 @@ pub enum DataError {
         folder.display(), words(expected), words(found)
     )]
     Changed { folder: PathBuf, expected: Box<ArrayProfile>, found: Box<ArrayProfile> },
+    /// Pictures of the user's own cannot be used.
+    #[error("{}", pictures_and_cure(.problems))]
+    Pictures { problems: Vec<PictureError> },
+    /// The user's pictures are others than when the recipe was checked.
+    #[error(
+        "the pictures in {} have changed since the recipe was checked: then {} and {} of {} classes, now {} and {} of {}; run the \
+         recipe again",
+        folder.display(), expected.train, expected.test, expected.classes, found.train, found.test, found.classes
+    )]
+    OtherPictures { folder: PathBuf, expected: PictureCounts, found: PictureCounts },
     /// The user's text cannot be used.
     #[error("{error}; {}", error.cure())]
     Text { error: arrays::TextError },
@@ -171,6 +182,13 @@ pub enum DataError {
 fn of_texts(size: &LabelledTextSize) -> String {
     let LabelledTextSize { train, test, classes, vocabulary } = size;
     format!("{train} and {test} texts of {classes} classes and a vocabulary of {vocabulary}")
+}
+
+/// The first few problems, and what to do about the first.
+fn pictures_and_cure(problems: &[PictureError]) -> String {
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let cure = problems.first().map_or("", PictureError::cure);
+    format!("{}; {cure}", all.join("; "))
 }
 
 /// `60000 and 10000 samples of [1, 28, 28], bytes, 10 classes`.

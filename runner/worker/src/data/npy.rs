@@ -17,8 +17,11 @@ pub(super) fn read(folder: &Path, expected: &ArrayProfile) -> Result<Loaded, Dat
         return Err(DataError::Changed { folder: folder.to_owned(), expected, found });
     }
     let shape = expected.shape;
-    let samples =
-        |LabelledFeatures { features, labels }: LabelledFeatures| Samples { shape, features, labels };
+    let samples = |LabelledFeatures { features, labels }: LabelledFeatures| Samples {
+        shape,
+        features: features.into(),
+        labels,
+    };
     Ok(Loaded {
         training: samples(found.train),
         test: samples(found.test),

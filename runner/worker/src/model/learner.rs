@@ -9,7 +9,7 @@ use super::section::{Section, layout, sections};
 use super::tensors::dimensions;
 use super::tied::Tied;
 use super::{initial_weights, loss};
-use crate::data::DataSet;
+use crate::data::{DataSet, Feed};
 use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -87,6 +87,7 @@ pub struct TorchLearner {
     cuts: BTreeMap<usize, Range<usize>>,
     pub(super) seed: u64,
     pub(super) data: Arc<DataSet>,
+    feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
     /// For each placed layer what its backward pass needs.
@@ -119,6 +120,7 @@ impl TorchLearner {
             model,
             cuts: BTreeMap::new(),
             seed,
+            feed: Feed::new(data.clone(), seed),
             data,
             batch: Batch::default(),
             activations: None,
@@ -355,9 +357,17 @@ impl Learner for TorchLearner {
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.saved.fill_with(|| None);
         self.of_head = None;
-        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
+        self.activations = Some(self.feed.load(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
+    }
+
+    fn looks_ahead(&self) -> usize {
+        self.feed.looks_ahead()
+    }
+
+    fn announce(&mut self, next: &[Batch]) {
+        self.feed.announce(next);
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {

@@ -47,7 +47,7 @@ fn reference(
 ) -> (f32, Vector) {
     let mut at = 0;
     let mut leaves = Vec::new();
-    let mut x = data.batch(batch).unwrap();
+    let mut x = data.batch(batch, 0).unwrap();
     for placed in &model.layers {
         let mut own = Vec::new();
         for parameter in &placed.parameters {

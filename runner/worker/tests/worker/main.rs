@@ -17,6 +17,8 @@ mod imagenet;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod plain;
 #[cfg(test)]
 mod real_data;

@@ -17,6 +17,7 @@ pub(crate) fn drawn(train: u32, test: u32, validation: f64) -> Arc<DataSet> {
         DataSet::load(&Dataset {
             source,
             sampling: recipe::Sampling::Permutation,
+            augment: recipe::Augmentation::NONE,
             partition: Partition::Shared,
             validation,
         })
@@ -39,7 +40,13 @@ pub(crate) fn cifar_10(folder: &Path) -> DataSet {
 
 /// A source with nothing held out.
 pub(crate) fn described(source: Source) -> Dataset {
-    Dataset { source, sampling: recipe::Sampling::Permutation, partition: Partition::Shared, validation: 0.0 }
+    Dataset {
+        source,
+        sampling: recipe::Sampling::Permutation,
+        partition: Partition::Shared,
+        validation: 0.0,
+        augment: recipe::Augmentation::NONE,
+    }
 }
 
 fn records(count: usize, mut state: u32) -> Vec<u8> {

@@ -247,7 +247,7 @@ fn whole_graph(world: &World, weights: &Vector, batch: &Batch) -> Vector {
         }
         leaves.push(own);
     }
-    let tokens = world.data.batch(batch).unwrap().to_kind(Kind::Int64);
+    let tokens = world.data.batch(batch, 0).unwrap().to_kind(Kind::Int64);
     let mut x = Tensor::new();
     for (placed, own) in world.model.layers.iter().zip(&leaves) {
         x = match &placed.layer {
