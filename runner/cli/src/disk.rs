@@ -3,8 +3,8 @@
 use crate::output::human;
 use launch::DescriptionError;
 use recipe::{
-    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout, PictureCounts, Shape,
-    TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout,
+    PictureCounts, Shape, TextSize, TextTokens,
 };
 use std::env;
 use std::fs::File;

@@ -120,7 +120,7 @@ impl Unit<'_> {
         clock: Duration,
     ) -> Result<Digested, PictureError> {
         let (stamp, latest) = self.stamp()?;
-        // Before the contents are read: whoever changes one from now on changes the stamp.
+        // Before the contents are read: a change from now on changes the stamp.
         let age = latest.and_then(|latest| latest.elapsed().ok());
         let settled = age.is_some_and(|age| age > clock);
         let content = match known.and_then(|known| known.get(&stamp)) {
@@ -238,10 +238,11 @@ impl Memory {
     fn write(&self, remembered: &BTreeMap<String, String>) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder)?;
-        let text: String = remembered.iter().map(|(stamp, content)| format!("{stamp} {content}\n")).collect();
+        let lines: Vec<String> =
+            remembered.iter().map(|(stamp, content)| format!("{stamp} {content}")).collect();
         // Commands that run at the same time write the same, or the later one wins.
         let unfinished = self.file.with_extension(format!("{}.part", std::process::id()));
-        fs::write(&unfinished, text)?;
+        fs::write(&unfinished, lines.join("\n") + "\n")?;
         fs::rename(&unfinished, &self.file)
     }
 }
@@ -275,8 +276,7 @@ mod tests {
         assert_eq!(known.lines().count(), 3);
         assert_eq!((remembered(), fs::read_to_string(&file).unwrap()), (first.clone(), known.clone()));
         // Other digests under the same stamps are believed, so that no picture was opened.
-        let lies: String =
-            known.lines().map(|line| format!("{} {}\n", &line[..64], "0".repeat(64))).collect();
+        let lies: String = known.lines().map(|line| line[..65].to_owned() + &"0".repeat(64) + "\n").collect();
         fs::write(&file, lies).unwrap();
         assert_ne!(remembered(), first);
         fs::write(&file, &known).unwrap();

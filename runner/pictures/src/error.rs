@@ -68,7 +68,7 @@ pub enum PictureFault {
     /// More than memory is given to.
     #[error("announces {width} x {height} pixels; at most {MOST_PIXELS} are decoded")]
     TooLarge { width: u32, height: u32 },
-    /// Longer than any picture of so many pixels.
+    /// Longer than any picture of [`MOST_PIXELS`].
     #[error("has {bytes} bytes; at most {LONGEST_FILE} are read")]
     TooLong { bytes: u64 },
     /// Its decoder refuses it.

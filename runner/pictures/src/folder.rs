@@ -5,7 +5,7 @@ use recipe::PictureCounts;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Problems that are told at once; a thousand empty classes need not all be named.
@@ -68,7 +68,7 @@ impl PictureFolder {
         let mut problems = Vec::new();
         let train = PictureSplit::list(root, TRAIN, &classes, &mut problems);
         let test = PictureSplit::list(root, test, &classes, &mut problems);
-        if test.len() == 0 && problems.is_empty() {
+        if test.is_empty() && problems.is_empty() {
             problems.push(PictureError { path: root.join(test.name), fault: PictureFault::NoPictures });
         }
         problems.truncate(TOLD);
@@ -207,7 +207,7 @@ fn sorted(path: &Path, wanted: impl Fn(&DirEntry) -> io::Result<bool>) -> io::Re
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if wanted(&entry)? && !entry.file_name().as_bytes().starts_with(b".") {
-            names.push(OsString::from_vec(entry.file_name().into_vec()));
+            names.push(entry.file_name());
         }
     }
     names.sort_unstable();

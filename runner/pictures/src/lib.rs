@@ -21,4 +21,4 @@ pub use decode::{LONGEST_FILE, Picture};
 pub use digest::digest;
 pub use error::{PictureError, PictureFault};
 pub use folder::{PictureFolder, PictureSplit};
-pub use resample::scaled_sides;
+pub use resample::{Offset, scaled_sides};

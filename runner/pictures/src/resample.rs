@@ -10,6 +10,15 @@ use super::decode::Picture;
 /// Bits behind the point (Pillow's `PRECISION_BITS`: 32 less those of a byte and two for sums above it).
 const PRECISION: u32 = 32 - 8 - 2;
 
+/// A place in a picture, or how far it can be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offset {
+    /// Pixels from the left.
+    pub across: usize,
+    /// Pixels from the top.
+    pub down: usize,
+}
+
 /// Width and height of a picture whose shorter side becomes `shorter`; the longer is rounded down, as torchvision does.
 pub fn scaled_sides(width: usize, height: usize, shorter: usize) -> (usize, usize) {
     let longer = |long: usize, short: usize| (shorter as u128 * long as u128 / short.max(1) as u128) as usize;
@@ -17,12 +26,12 @@ pub fn scaled_sides(width: usize, height: usize, shorter: usize) -> (usize, usiz
 }
 
 impl Picture {
-    /// The square of `side` pixels whose left upper corner is at `left`, `top` of the picture scaled so that its shorter side is
+    /// The square of `side` pixels whose left upper corner is at `corner` of the picture scaled so that its shorter side is
     /// `shorter`: `[3, side, side]`, channel by channel. A square that leaves the scaled picture is black there.
-    pub fn window(&self, shorter: usize, side: usize, (left, top): (usize, usize)) -> Vec<u8> {
+    pub fn window(&self, shorter: usize, side: usize, corner: Offset) -> Vec<u8> {
         let (width, height) = scaled_sides(self.width, self.height, shorter);
-        let columns = Weights::of(self.width, width, left, side);
-        let rows = Weights::of(self.height, height, top, side);
+        let columns = Weights::of(self.width, width, corner.across, side);
+        let rows = Weights::of(self.height, height, corner.down, side);
         let (first, last) = rows.span();
         let narrow: Vec<u8> = (first..last).flat_map(|row| self.along_row(row, &columns)).collect();
         let mut square = vec![0; 3 * side * side];

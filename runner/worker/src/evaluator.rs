@@ -142,20 +142,13 @@ impl Evaluator {
         let failed = |source| EvaluationError::Compute { step: record.step, source };
         let text = self.learner.data().targets() > 1;
         let mut metrics = Vec::with_capacity(6);
-        for (split, accuracy, loss, perplexity) in [
-            (Split::Test, Metric::TestAccuracy, Metric::TestLoss, Metric::TestPerplexity),
-            (
-                Split::Validation,
-                Metric::ValidationAccuracy,
-                Metric::ValidationLoss,
-                Metric::ValidationPerplexity,
-            ),
-        ] {
-            if let Some(found) = self.learner.evaluate(weights, split).map_err(failed)? {
-                metrics.push(self.metric(record, accuracy, found.accuracy));
-                metrics.push(self.metric(record, loss, found.loss));
+        for measures in [Measures::OF_TEST, Measures::OF_VALIDATION] {
+            if let Some(found) = self.learner.evaluate(weights, measures.split).map_err(failed)? {
+                metrics.push(self.metric(record, measures.accuracy, found.accuracy));
+                metrics.push(self.metric(record, measures.loss, found.loss));
+                metrics.extend(found.top_5.map(|share| self.metric(record, measures.top_5, share)));
                 if text {
-                    metrics.push(self.metric(record, perplexity, found.loss.exp()));
+                    metrics.push(self.metric(record, measures.perplexity, found.loss.exp()));
                 }
             }
         }
@@ -174,6 +167,32 @@ impl Evaluator {
             judged: record.standing == Standing::Judged,
         }
     }
+}
+
+/// What is measured on a split.
+struct Measures {
+    split: Split,
+    accuracy: Metric,
+    loss: Metric,
+    top_5: Metric,
+    perplexity: Metric,
+}
+
+impl Measures {
+    const OF_TEST: Self = Self {
+        split: Split::Test,
+        accuracy: Metric::TestAccuracy,
+        loss: Metric::TestLoss,
+        top_5: Metric::TestTop5Accuracy,
+        perplexity: Metric::TestPerplexity,
+    };
+    const OF_VALIDATION: Self = Self {
+        split: Split::Validation,
+        accuracy: Metric::ValidationAccuracy,
+        loss: Metric::ValidationLoss,
+        top_5: Metric::ValidationTop5Accuracy,
+        perplexity: Metric::ValidationPerplexity,
+    };
 }
 
 /// The snapshot that the mean of these would be.

@@ -4,7 +4,7 @@ use crate::samples::{
     GREY_DECODED, JPEG_BASELINE, JPEG_CMYK, JPEG_GREY, JPEG_PROGRESSIVE, PALETTE, PNG_GREY, PNG_GREY_16,
     PNG_PALETTE, PNG_RGB, PNG_RGBA, RGB, SMOOTH,
 };
-use pictures::{Picture, PictureFault, scaled_sides};
+use pictures::{Offset, Picture, PictureFault, scaled_sides};
 use sha2::{Digest, Sha256};
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
@@ -66,8 +66,8 @@ const WINDOWS: [Window; 7] = [
 
 #[test]
 fn windows_of_scaled_pictures_are_those_of_pillow_byte_for_byte() {
-    for ((width, height), shorter, side, corner, expected) in WINDOWS {
-        let window = drawn(width, height).window(shorter, side, corner);
+    for ((width, height), shorter, side, (across, down), expected) in WINDOWS {
+        let window = drawn(width, height).window(shorter, side, Offset { across, down });
         assert_eq!(recipe::hex(&Sha256::digest(&window)), expected, "{width} x {height} to {shorter}");
     }
 }
@@ -87,12 +87,12 @@ fn the_longer_side_is_rounded_down() {
 #[test]
 fn a_window_that_leaves_the_picture_is_black_there() {
     let white = Picture { width: 8, height: 8, pixels: vec![255; 192] };
-    let window = white.window(8, 4, (6, 7));
+    let window = white.window(8, 4, Offset { across: 6, down: 7 });
     let lit: Vec<bool> = window[..16].iter().map(|value| *value == 255).collect();
     let mut expected = [false; 16];
     expected[..2].fill(true);
     assert_eq!(lit, expected);
-    assert_eq!(white.window(8, 4, (100, 0)), [0; 48]);
+    assert_eq!(white.window(8, 4, Offset { across: 100, down: 0 }), [0; 48]);
 }
 
 #[test]

@@ -6,11 +6,14 @@
 //! and without.
 
 use crate::stream;
+use pictures::Offset;
 use rand_chacha::rand_core::Rng;
 use recipe::{Augmentation, Shape};
 
 /// Pixels by which an image is padded on each side before it is cut back (He et al. 2016, section 4.2).
 const PADDING: usize = 4;
+/// By how much the padded image is wider and higher than what is cut out of it.
+const ROOM: Offset = Offset { across: 2 * PADDING, down: 2 * PADDING };
 
 /// How one picture is changed in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +39,10 @@ impl Change {
         Self { what, across, down, flip: draws.next_u32() & 1 == 1 }
     }
 
-    /// The left upper corner of what is cut out of a picture that is this much wider and higher; `None` where that is not random.
-    pub fn corner(self, (wider, higher): (usize, usize)) -> Option<(usize, usize)> {
-        self.what.crop.then(|| (place(self.across, wider), place(self.down, higher)))
+    /// The left upper corner of what is cut out of a picture that is wider and higher by `room`; `None` where that is not random.
+    pub fn corner(self, room: Offset) -> Option<Offset> {
+        let corner = || Offset { across: place(self.across, room.across), down: place(self.down, room.down) };
+        self.what.crop.then(corner)
     }
 
     /// Whether left and right are exchanged.
@@ -50,9 +54,9 @@ impl Change {
     /// channel that is normalised. What is no image stays as it is.
     pub fn apply(self, shape: Shape, values: &mut [f32]) {
         let Shape::Image(_, rows, columns) = shape else { return };
-        if let Some((left, top)) = self.corner((2 * PADDING, 2 * PADDING)) {
+        if let Some(corner) = self.corner(ROOM) {
             for channel in values.chunks_exact_mut((rows * columns).max(1)) {
-                shift(channel, columns, (left, top));
+                shift(channel, columns, corner);
             }
         }
         if self.is_flipped() {
@@ -67,8 +71,8 @@ fn place(draw: u32, room: usize) -> usize {
     ((u64::from(draw) * (room as u64 + 1)) >> 32) as usize
 }
 
-/// The part of a padded channel that begins at `left`, `top` of the padding.
-fn shift(channel: &mut [f32], columns: usize, (left, top): (usize, usize)) {
+/// The part of a padded channel that begins at `corner` of the padding.
+fn shift(channel: &mut [f32], columns: usize, corner: Offset) {
     let before = channel.to_vec();
     let rows = channel.len() / columns;
     let inside = |place: usize, corner: usize, side: usize| {
@@ -76,7 +80,7 @@ fn shift(channel: &mut [f32], columns: usize, (left, top): (usize, usize)) {
     };
     for y in 0..rows {
         for x in 0..columns {
-            let from = inside(y, top, rows).zip(inside(x, left, columns));
+            let from = inside(y, corner.down, rows).zip(inside(x, corner.across, columns));
             channel[y * columns + x] = from.map_or(0.0, |(y, x)| before[y * columns + x]);
         }
     }
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn draws_depend_on_seed_pass_and_sample_and_reach_every_place() {
         let all: Vec<Change> = (0..4000).map(|sample| Change::of(BOTH, 1, 0, sample)).collect();
-        let corners: std::collections::BTreeSet<_> = all.iter().map(|change| change.corner((8, 8))).collect();
+        let corners: std::collections::BTreeSet<_> = all.iter().map(|change| change.corner(ROOM)).collect();
         assert_eq!(corners.len(), 81);
         let flipped = all.iter().filter(|change| change.is_flipped()).count();
         assert!((1850..2150).contains(&flipped), "{flipped}");
@@ -125,9 +129,9 @@ mod tests {
     fn one_change_does_not_depend_on_the_other() {
         for sample in 0..50 {
             let of = |crop, flip| Change::of(Augmentation { crop, flip }, 3, 2, sample);
-            assert_eq!(of(true, false).corner((8, 8)), of(true, true).corner((8, 8)));
+            assert_eq!(of(true, false).corner(ROOM), of(true, true).corner(ROOM));
             assert_eq!(of(false, true).is_flipped(), of(true, true).is_flipped());
-            assert_eq!((of(false, true).corner((8, 8)), of(true, false).is_flipped()), (None, false));
+            assert_eq!((of(false, true).corner(ROOM), of(true, false).is_flipped()), (None, false));
         }
         assert_eq!(changed(Change::of(Augmentation::NONE, 3, 2, 1)), changed(Change::NONE));
     }

@@ -2,7 +2,7 @@
 //!
 //! Pictures in files are decoded while the step before is computed: the strategy's context says which batches come next, a thread
 //! of this rank makes their values, and what the step waits for is the rest, in the phase `data`. What is ready is only ever
-//! *found* here: a batch that nobody announced is made when it is asked for, with the same values.
+//! *found* here: a batch that was not announced is made when it is asked for, with the same values.
 
 use super::{DataError, DataSet};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Ahead {
         let passed = place.unwrap_or(self.coming.len());
         for _ in 0..passed {
             self.coming.pop_front();
-            // Nobody misses it, not even where it failed.
+            // It is not missed, not even where it failed.
             drop(self.ready.recv().ok()?);
         }
         place?;

@@ -4,7 +4,7 @@ use super::augment::Change;
 use super::set::{Loaded, Normal};
 use super::{DataError, Samples};
 use crate::threads;
-use pictures::{Picture, PictureFolder, PictureSplit, scaled_sides};
+use pictures::{Offset, Picture, PictureFolder, PictureSplit, scaled_sides};
 use recipe::{PictureProfile, Shape};
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path, expected: &PictureProfile) -> Result<Loaded, Dat
     let half = |half| {
         let files = PictureFiles { folder: folder.clone(), half, resize, crop };
         let labels = files.split().labels().to_vec();
-        Samples { shape: Shape::Image(3, crop, crop), features: super::Stored::Pictures(files), labels }
+        Samples { shape: Shape::Image(3, crop, crop), features: super::SampleStore::Pictures(files), labels }
     };
     let (training, test) = (half(Half::Train), half(Half::Test));
     Ok(Loaded { training, test, classes: found.classes as usize, digest })
@@ -114,8 +114,8 @@ impl PictureFiles {
             .ok_or(DataError::Position { position, samples: self.split().len() })?;
         let picture = Picture::read(&path).map_err(|error| DataError::Pictures { problems: vec![error] })?;
         let (width, height) = scaled_sides(picture.width, picture.height, self.resize);
-        let room = (width - self.crop, height - self.crop);
-        let corner = change.corner(room).unwrap_or((room.0 / 2, room.1 / 2));
+        let room = Offset { across: width - self.crop, down: height - self.crop };
+        let corner = change.corner(room).unwrap_or(Offset { across: room.across / 2, down: room.down / 2 });
         let mut square = picture.window(self.resize, self.crop, corner);
         if change.is_flipped() {
             square.chunks_exact_mut(self.crop).for_each(<[u8]>::reverse);

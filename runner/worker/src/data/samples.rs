@@ -1,6 +1,6 @@
 //! Examples with their classes, as they are stored.
 
-use super::Stored;
+use super::SampleStore;
 use arrays::Features;
 use recipe::Shape;
 
@@ -10,7 +10,7 @@ pub struct Samples {
     /// A flat vector, or channels, rows, columns.
     pub shape: Shape,
     /// Example after example; of an image channel by channel, row by row.
-    pub features: Stored,
+    pub features: SampleStore,
     /// One class for each example, or the same number of targets for each.
     pub labels: Vec<u32>,
 }
@@ -28,9 +28,9 @@ impl Samples {
     /// Number of examples.
     pub fn len(&self) -> usize {
         let values = match &self.features {
-            Stored::Memory(Features::Bytes(bytes)) => bytes.len(),
-            Stored::Memory(Features::Floats(floats)) => floats.len(),
-            Stored::Pictures(_) => return self.labels.len(),
+            SampleStore::Memory(Features::Bytes(bytes)) => bytes.len(),
+            SampleStore::Memory(Features::Floats(floats)) => floats.len(),
+            SampleStore::Pictures(_) => return self.labels.len(),
         };
         values.checked_div(self.shape.size()).unwrap_or(0)
     }
@@ -58,9 +58,9 @@ impl Samples {
         let begin = position.checked_mul(size)?;
         let span = begin..begin.checked_add(size)?;
         match &self.features {
-            Stored::Memory(Features::Bytes(bytes)) => bytes.get(span).map(Example::Bytes),
-            Stored::Memory(Features::Floats(floats)) => floats.get(span).map(Example::Floats),
-            Stored::Pictures(_) => None,
+            SampleStore::Memory(Features::Bytes(bytes)) => bytes.get(span).map(Example::Bytes),
+            SampleStore::Memory(Features::Floats(floats)) => floats.get(span).map(Example::Floats),
+            SampleStore::Pictures(_) => None,
         }
     }
 

@@ -1,7 +1,8 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
 use super::{
-    Change, DataError, Example, Samples, Stored, cifar, idx, labelled_text, npy, pictures, synthetic, text,
+    Change, DataError, Example, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures, synthetic,
+    text,
 };
 use crate::stream;
 use arrays::Features;
@@ -86,11 +87,11 @@ impl DataSet {
             return Err(DataError::Empty { training, test });
         }
         let normal: Vec<Normal> = match &training.features {
-            Stored::Memory(Features::Bytes(pixels)) => {
+            SampleStore::Memory(Features::Bytes(pixels)) => {
                 (0..training.channels()).map(|channel| normal(&training, pixels, channel)).collect()
             }
-            Stored::Memory(Features::Floats(_)) => Vec::new(),
-            Stored::Pictures(_) => pictures::NORMAL.to_vec(),
+            SampleStore::Memory(Features::Floats(_)) => Vec::new(),
+            SampleStore::Pictures(_) => pictures::NORMAL.to_vec(),
         };
         let values = normal.iter().map(table).collect();
         Ok(Self {
@@ -168,14 +169,14 @@ impl DataSet {
 
     /// Whether its values are decoded from files whenever they are asked for.
     pub fn is_decoded(&self) -> bool {
-        matches!(self.training.features, Stored::Pictures(_))
+        matches!(self.training.features, SampleStore::Pictures(_))
     }
 
     /// The values of a batch as they are trained on in the run of `seed`: as [`DataSet::values`], but changed where the recipe
     /// says so.
     pub fn training_values(&self, batch: &Batch, seed: u64) -> Result<Vec<f32>, DataError> {
         let change = |sample| Change::of(self.augment, seed, batch.epoch, sample);
-        if let Stored::Pictures(files) = &self.training.features {
+        if let SampleStore::Pictures(files) = &self.training.features {
             return files.values(&batch.examples, &self.values, &change);
         }
         let mut values = self.values(Split::Training, &batch.examples)?;
@@ -191,7 +192,7 @@ impl DataSet {
     /// The values of some samples, one after another, bytes normalised; nothing is changed at random.
     pub fn values(&self, split: Split, positions: &[u32]) -> Result<Vec<f32>, DataError> {
         let samples = self.samples(split);
-        if let Stored::Pictures(files) = &samples.features {
+        if let SampleStore::Pictures(files) = &samples.features {
             return files.values(positions, &self.values, &|_| Change::NONE);
         }
         let channel = self.shape().size() / samples.channels();

@@ -9,7 +9,7 @@ use super::tensors::dimensions;
 use super::{TorchLearner, TrainedModel, loss};
 use crate::data::{DataError, DataSet, Split};
 use crate::stream;
-use recipe::PlacedLayer;
+use recipe::{Metric, PlacedLayer};
 use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::{TchError, Tensor};
@@ -26,6 +26,9 @@ const CALIBRATION_BATCH: usize = 256;
 pub struct Evaluation {
     /// Share of the samples whose highest score is that of their class, 0 to 1; of a text the share of its tokens.
     pub accuracy: f64,
+    /// Share of the samples whose class is among the five with the highest scores, of which equal ones are in the order of the
+    /// classes; `None` where there are few classes ([`Metric::FEW_CLASSES`]), and of a text.
+    pub top_5: Option<f64>,
     /// Mean cross-entropy in nats per sample; of a text per token.
     pub loss: f64,
     /// Samples that were scored.
@@ -42,23 +45,29 @@ pub(super) fn over(
 ) -> Result<Option<Evaluation>, StepError> {
     let positions = data.positions(split);
     let targets = data.targets();
-    let (mut loss, mut right) = (0.0, 0);
+    let many = data.classes() > Metric::FEW_CLASSES && targets == 1;
+    let (mut loss, mut right, mut among_five) = (0.0, 0, 0);
     for some in positions.chunks(at_once.max(1)) {
         let x = data.inputs(split, some).map_err(wrong)?;
         let labels = data.labels_at(split, some).map_err(wrong)?;
-        let (some_loss, some_right) = tch::no_grad(|| {
+        let (some_loss, some_right, some_among) = tch::no_grad(|| {
             let y = loss::rows(&scores(x)?).map_err(|error| failed("the scores", "evaluation", error))?;
             loss::check(&y, labels.len(), data.classes())?;
             let labels = Tensor::f_from_slice(&labels);
-            let tally = labels.and_then(|labels| loss::tally(&y, &labels));
+            let tally = labels.and_then(|labels| {
+                let (loss, right) = loss::tally(&y, &labels)?;
+                Ok((loss, right, if many { loss::among_five(&y, &labels)? } else { 0 }))
+            });
             tally.map_err(|error| failed("the scores", "evaluation", error))
         })?;
         loss += some_loss;
         right += some_right;
+        among_five += some_among;
     }
     let samples = positions.len();
     Ok((samples > 0).then(|| Evaluation {
         accuracy: right as f64 / (samples * targets) as f64,
+        top_5: many.then(|| among_five as f64 / samples as f64),
         loss: loss / (samples * targets) as f64,
         samples,
     }))

@@ -1,7 +1,7 @@
 //! Folders of pictures: decoded by any number of threads, ahead or not, with the same values; and images that change at random.
 
 use crate::support::{described, drawn, linear, place};
-use pictures::{Picture, PictureFolder};
+use pictures::{Offset, Picture, PictureFolder};
 use recipe::{Augmentation, Dataset, Layer, LayeredModel, ModelKind, PictureProfile, Source};
 use std::fs;
 use std::path::Path;
@@ -67,7 +67,11 @@ fn what_is_seen_is_the_middle_normalised_by_the_constants_of_imagenet() {
         let picture = picture(seed);
         let (width, height) = pictures::scaled_sides(picture.width, picture.height, RESIZE as usize);
         let side = CROP as usize;
-        let middle = picture.window(RESIZE as usize, side, ((width - side) / 2, (height - side) / 2));
+        let middle = picture.window(
+            RESIZE as usize,
+            side,
+            Offset { across: (width - side) / 2, down: (height - side) / 2 },
+        );
         let mut expected = Vec::new();
         for (channel, (mean, deviation)) in
             middle.chunks(side * side).zip([(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)])

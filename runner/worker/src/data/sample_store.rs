@@ -5,14 +5,14 @@ use arrays::Features;
 
 /// Where the values of examples are.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stored {
+pub enum SampleStore {
     /// All of them, as they are stored.
     Memory(Features),
     /// One file for each example.
     Pictures(PictureFiles),
 }
 
-impl From<Features> for Stored {
+impl From<Features> for SampleStore {
     fn from(features: Features) -> Self {
         Self::Memory(features)
     }
