@@ -198,8 +198,8 @@ fn halves_of_a_batch_have_the_gradient_of_the_whole() {
         if model.layers.iter().any(recipe::PlacedLayer::looks_across_batch) {
             continue;
         }
+        let weights = fixed(&model);
         let mut learner = TorchLearner::new(model, data, 3).unwrap();
-        let weights = learner.initial();
         let mut of = |examples: &[u32]| {
             gradient(&mut learner, &weights, &Batch { epoch: 1, examples: examples.to_vec() }).1
         };
