@@ -1,4 +1,5 @@
 //! Layers that are not trained and auxiliary heads in real processes: what is learned, sent, evaluated and exported.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::Desk;
 use record::Event;

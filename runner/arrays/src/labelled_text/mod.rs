@@ -15,7 +15,7 @@ pub use tokens::LONGEST_LABEL;
 pub use vocabulary::MOST_TOKENS;
 
 use crate::values::MOST_CLASSES;
-use recipe::{LabelledTextForm, LabelledTextSize, PADDING, UNKNOWN_TOKEN};
+use recipe::{LabelledTextForm, LabelledTextSize, PADDING};
 use records::{Record, Records};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -229,10 +229,13 @@ fn read_test(
         row.end();
         Ok(())
     };
-    let all = each_record(&path, form, watch, &mut take);
-    let all =
-        all.and_then(|()| if read.labels.is_empty() { Err(LabelledTextFault::NoRecords) } else { Ok(()) });
-    all.map_err(|fault| LabelledTextError { file: path, fault }).map(|()| read)
+    match each_record(&path, form, watch, &mut take) {
+        Ok(()) if read.labels.is_empty() => {
+            Err(LabelledTextError { file: path, fault: LabelledTextFault::NoRecords })
+        }
+        Ok(()) => Ok(read),
+        Err(fault) => Err(LabelledTextError { file: path, fault }),
+    }
 }
 
 /// Hands the records of a file to `take`, but not the one that names the columns.
@@ -295,11 +298,6 @@ fn push<T>(list: &mut Vec<T>, value: T) -> Result<(), LabelledTextFault> {
     list.try_reserve(1).map_err(|_| LabelledTextFault::Memory { bytes })?;
     list.push(value);
     Ok(())
-}
-
-/// What a token that has no number is.
-const fn unknown() -> u32 {
-    UNKNOWN_TOKEN
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which tokens have a number of their own.
 
-use super::{LabelledTextFault, unknown};
-use recipe::SPECIAL_TOKENS;
+use super::LabelledTextFault;
+use recipe::{SPECIAL_TOKENS, UNKNOWN_TOKEN};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ impl Counting {
         // No two tokens are the same, so that the order does not depend on the map's.
         order.sort_unstable();
         order.truncate(most as usize);
-        let mut numbers = vec![unknown(); self.counts.len()];
+        let mut numbers = vec![UNKNOWN_TOKEN; self.counts.len()];
         for (number, (_, _, place)) in (SPECIAL_TOKENS..).zip(&order) {
             numbers[*place as usize] = number;
         }
@@ -70,7 +70,7 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     /// The number of a token.
     pub(super) fn of(&self, token: &[u8]) -> u32 {
-        self.places.get(token).map_or(unknown(), |place| self.numbers[*place as usize])
+        self.places.get(token).map_or(UNKNOWN_TOKEN, |place| self.numbers[*place as usize])
     }
 
     /// The number in place of the one for the time being; padding stays.

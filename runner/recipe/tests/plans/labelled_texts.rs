@@ -62,7 +62,7 @@ fn the_model_is_placed_on_the_texts() {
     assert_eq!(model.layers[1].flops, maps(3) + maps(4) + maps(5));
     assert_eq!(model.layers[0].flops, 40 * 300);
     // What each filter, its rectifier and its largest values keep, and these again where they lie one behind the other.
-    assert_eq!(model.layers[1].activations(), 100 * (2 * (38 + 37 + 36) + 3) + 300);
+    assert_eq!(model.layers[1].activations(true), 100 * (2 * (38 + 37 + 36) + 3) + 300);
     let whole = ModelPartition::of(&spec.model, 2, 0.0);
     assert_eq!(whole.parts(), 2, "its linear layer can be split, branches stay whole");
     assert!(plan.expanded.contains("tokens = \"words\"") && plan.expanded.contains("dropout = 0.5"));

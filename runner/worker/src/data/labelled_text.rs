@@ -20,7 +20,7 @@ pub(super) fn read(folder: &Path, expected: &LabelledTextProfile) -> Result<Load
     let shape = Shape::Tokens(context as usize, size.vocabulary as usize);
     let samples = |LabelledTokens { tokens, labels }: LabelledTokens| Samples {
         shape,
-        features: Features::Floats(tokens),
+        features: Features::Floats(tokens).into(),
         labels,
     };
     Ok(Loaded {

@@ -73,6 +73,19 @@ fn reference(
     (loss.double_value(&[]) as f32, Vector::from(gradient))
 }
 
+/// A convolution along the positions of a text: the sum of a linear map for each position of the kernel.
+fn along(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
+    let Layer::TextConv { kernel, stride, padding, .. } = placed.layer else { panic!("a convolution") };
+    let (kernel, stride, padding) = (kernel as i64, stride as i64, padding as i64);
+    let padded = x.constant_pad_nd([0, 0, padding, padding]);
+    let last = padded.size()[1] - kernel;
+    let part = |shift: i64| {
+        let shifted = padded.slice(1, shift, last + shift + 1, stride);
+        shifted.matmul(&own[0].select(2, shift).transpose(0, 1))
+    };
+    (0..kernel).fold(own[1].shallow_clone(), |sum, shift| sum + part(shift))
+}
+
 /// A layer on operands that libtorch may differentiate by.
 pub(crate) fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
     let pair = |side: usize| [side as i64; 2];
@@ -90,17 +103,7 @@ pub(crate) fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor
         Layer::GlobalAvgPool => x.adaptive_avg_pool2d([1, 1]).flatten(1, -1),
         Layer::GlobalMaxPool if x.dim() == 4 => x.adaptive_max_pool2d([1, 1]).0.flatten(1, -1),
         Layer::GlobalMaxPool => x.max_dim(1, false).0,
-        // The sum of a linear map for each position of the kernel.
-        Layer::TextConv { kernel, stride, padding, .. } => {
-            let (stride, padding) = (*stride as i64, *padding as i64);
-            let padded = x.constant_pad_nd([0, 0, padding, padding]);
-            let last = padded.size()[1] - *kernel as i64;
-            let part = |shift: i64| {
-                let shifted = padded.slice(1, shift, last + shift + 1, stride);
-                shifted.matmul(&own[0].select(2, shift).transpose(0, 1))
-            };
-            (0..*kernel as i64).fold(own[1].shallow_clone(), |sum, shift| sum + part(shift))
-        }
+        Layer::TextConv { .. } => along(placed, own, x),
         // As PyTorch's own function does it: the channels are an axis that a pool of means slides over.
         Layer::LocalResponseNorm { size, alpha, beta, k } => {
             let size = *size as i64;

@@ -32,6 +32,7 @@ mod slices;
 mod support;
 #[cfg(test)]
 mod text_cnn;
+#[cfg(test)]
 mod texts;
 #[cfg(test)]
 mod training;

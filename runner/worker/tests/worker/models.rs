@@ -48,7 +48,7 @@ const NUMBERS: &[(ModelKind, f64, [OfLayer; 3])] = &[
     (
         ModelKind::Resnet50,
         6.305_483_681,
-        [(21213.607_935, -6538.263_505), (46.933_430, 7.499_844), (40830.930_368, 9805.973_180)],
+        [(21_213.607_935, -6_538.263_505), (46.933_430, 7.499_844), (40_830.930_368, 9_805.973_180)],
     ),
     (
         ModelKind::Vgg19,
@@ -84,7 +84,7 @@ enum Place {
     Images,
     /// In `imagenet`.
     Pictures,
-    /// In `texts`.
+    /// In `texts` and `text_cnn`.
     Texts,
     /// In `frozen`: its weights are drawn.
     Drawn,
@@ -107,7 +107,7 @@ fn place(kind: ModelKind) -> Place {
         | ModelKind::AlexnetCifar
         | ModelKind::VggSplitbrain => Place::Images,
         ModelKind::Alexnet | ModelKind::Googlenet => Place::Pictures,
-        ModelKind::Gpt => Place::Texts,
+        ModelKind::Gpt | ModelKind::TextCnn => Place::Texts,
         ModelKind::Cifar100Convex => Place::Drawn,
         ModelKind::Sequential | ModelKind::Torchscript => Place::Elsewhere,
     }

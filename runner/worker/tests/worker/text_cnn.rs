@@ -202,7 +202,7 @@ fn leaves(world: &World, weights: &Vector) -> Vec<Vec<Tensor>> {
 /// The gradient by libtorch's derivative of the whole graph. Convolutions are sums over shifted positions.
 fn whole_graph(world: &World, weights: &Vector, batch: &Batch) -> Vector {
     let leaves = leaves(world, weights);
-    let tokens = world.data.batch(batch).unwrap().to_kind(Kind::Int64);
+    let tokens = world.data.batch(batch, 0).unwrap().to_kind(Kind::Int64);
     let mut x = Tensor::new();
     for (placed, own) in world.model.layers.iter().zip(&leaves) {
         x = match &placed.layer {
