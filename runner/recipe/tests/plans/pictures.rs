@@ -31,7 +31,7 @@ fn planned(line: &str, other: &str) -> Result<Plan, Problems> {
 }
 
 fn refused(line: &str, other: &str) -> Vec<String> {
-    let problems = planned(line, other).unwrap_err();
+    let problems = planned(line, other).expect_err("it is refused");
     problems.list.iter().map(|problem| format!("{} {}", problem.code, problem.title)).collect()
 }
 
