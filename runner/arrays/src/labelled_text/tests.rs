@@ -173,7 +173,10 @@ fn what_is_too_long_is_refused_before_it_is_held() {
 #[test]
 fn labels_and_words_are_counted_up_to_a_bound() {
     let most = MOST_CLASSES as usize;
-    let labels = |count: usize| (0..count).map(|label| format!("{label},a\n")).collect::<String>();
+    let labels = |count: usize| {
+        let lines: Vec<String> = (0..count).map(|label| format!("{label},a\n")).collect();
+        lines.concat()
+    };
     let told = refused(labels(most + 1), "0,a\n");
     assert_eq!(told, "train.csv has more than 1048576 different labels: the one in line 1048577 is one more");
     let mut counting = Counting::default();
@@ -232,7 +235,9 @@ proptest! {
     ) {
         let labels: BTreeSet<&str> = texts.iter().map(|(label, _)| label.as_str()).collect();
         prop_assume!(labels.len() > 1);
-        let file: String = texts.iter().map(|(label, text)| format!("{label},{}\n", quoted(text))).collect();
+        let lines: Vec<String> =
+            texts.iter().map(|(label, text)| format!("{label},{}\n", quoted(text))).collect();
+        let file = lines.concat();
         let folder = Folder::with(&file, &file);
         let found = folder.load(LabelledTextForm { most, ..WORDS }, context).unwrap();
         let of = |text: &str| -> Vec<String> {
