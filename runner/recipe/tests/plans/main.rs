@@ -16,6 +16,7 @@ mod impossible_models;
 mod machines;
 mod models;
 mod pages;
+#[cfg(test)]
 mod pictures;
 mod precedence;
 mod problems;
