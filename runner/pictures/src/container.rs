@@ -21,7 +21,7 @@ pub enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// Its name.
+    /// The word for people: `JPEG`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "JPEG",

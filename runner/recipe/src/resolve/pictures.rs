@@ -71,10 +71,7 @@ pub(crate) fn augmentation(cell: &mut Cell<'_>, source: &Source) -> Augmentation
     let shape = source.profile().input;
     if augment != Augmentation::NONE && !matches!(shape, Shape::Image(..)) {
         cell.findings.push(
-            Finding::new(
-                "R193",
-                format!("{shape} is no image, of which parts could be cut or sides exchanged"),
-            )
+            Finding::new("R193", "the samples are no images, of which parts could be cut or sides exchanged")
             .at_option(cell.settings.span(AUGMENT), "changes images")
             .at_option(cell.settings.span(KIND), "no images")
             .cure(

@@ -17,6 +17,7 @@ mod labelled_texts;
 mod machines;
 mod models;
 mod pages;
+#[cfg(test)]
 mod pictures;
 mod precedence;
 mod problems;
