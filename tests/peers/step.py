@@ -28,12 +28,25 @@ class Attention(nn.Module):
 
 
 class Embedding(nn.Module):
-    def __init__(self, vocabulary, length, width):
+    def __init__(self, vocabulary, length, width, positions):
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), None
+        if positions:
+            self.positions = nn.Embedding(length, width)
 
     def forward(self, x):
-        return self.tokens(x.long()) + self.positions.weight
+        x = self.tokens(x.long())
+        return x if self.positions is None else x + self.positions.weight
+
+
+class TextConv(nn.Conv1d):
+    def forward(self, x):
+        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+
+
+class GlobalMaxPool(nn.Module):
+    def forward(self, x):
+        return x.amax(1) if x.dim() == 3 else x.amax((2, 3))
 
 
 class Residual(nn.Module):
@@ -82,7 +95,9 @@ def of_kind(placed):
         "auxiliary-head": lambda: row(paths["branch"]),
         "relu": lambda: nn.ReLU(inplace=True),
         "gelu": nn.GELU,
-        "embedding": lambda: Embedding(sides[1], sides[0], layer["width"]),
+        "embedding": lambda: Embedding(sides[1], sides[0], layer["width"], layer.get("positions", True)),
+        "text-conv": lambda: TextConv(width, layer["outputs"], *pool()),
+        "global-max-pool": GlobalMaxPool,
         "layer-norm": lambda: nn.LayerNorm(width),
         "attention": lambda: Attention(width, layer["heads"]),
         "tied-head": nn.Identity,
@@ -123,8 +138,10 @@ class Model(nn.Module):
 def examples(model, samples):
     ((shape, sides),) = model["input"].items()
     if shape == "tokens":
-        drawn = lambda: torch.randint(0, sides[1], (samples, sides[0]))
-        return drawn(), drawn()
+        drawn = torch.randint(0, sides[1], (samples, sides[0]))
+        if model["layers"][-1]["layer"]["kind"] == "tied-head":
+            return drawn, torch.randint(0, sides[1], (samples, sides[0]))
+        return drawn, torch.randint(0, model["classes"], (samples,))
     sides = [sides] if isinstance(sides, int) else sides
     return torch.randn(samples, *sides), torch.randint(0, model["classes"], (samples,))
 

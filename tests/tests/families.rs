@@ -276,6 +276,15 @@ fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
 }
 
 #[test]
+fn each_named_model_is_timed_beside_pytorch() {
+    let bench = read("runner/xtask/src/bench/models.rs");
+    let own = [ModelKind::Sequential, ModelKind::Torchscript];
+    let named = ModelKind::ALL.iter().filter(|kind| !own.contains(kind));
+    let missing = named.filter(|kind| !bench.contains(&format!("Row(\"{kind}\", ")));
+    none(missing.map(|kind| format!("`cargo xtask bench models` has no row for {kind}")));
+}
+
+#[test]
 fn data_sets_with_files_can_be_fetched_into_the_folder_where_runs_look() {
     none(DatasetKind::ALL.iter().filter_map(|kind| {
         let fetched = datasets::PublicDataSet::ALL.into_iter().find(|set| set.name == kind.name());

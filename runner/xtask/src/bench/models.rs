@@ -25,12 +25,14 @@ enum Data {
     Pictures,
     /// Random letters.
     Text,
+    /// The labelled texts of the examples.
+    Labelled,
 }
 
 /// A model, its data, the samples of a step, and the timed steps of a turn.
 struct Row(&'static str, Data, u32, u32);
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     Row("softmax", Data::Drawn, 50, 500),
     Row("mnist-mlp", Data::Drawn, 50, 300),
     Row("lenet", Data::Drawn, 50, 100),
@@ -42,6 +44,7 @@ const ROWS: [Row; 16] = [
     Row("vgg-splitbrain", Data::Cifar, 16, 8),
     Row("vgg-cifar", Data::Cifar, 16, 6),
     Row("gpt", Data::Text, 8, 40),
+    Row("text-cnn", Data::Labelled, 20, 40),
     Row("resnet18", Data::Pictures, 4, 4),
     Row("alexnet", Data::Pictures, 4, 4),
     Row("googlenet", Data::Pictures, 4, 4),
@@ -120,6 +123,9 @@ fn own(workspace: &Workspace, folder: &Path, row: &Row, steps: &str) -> Result<S
         Data::Cifar => of_file("cifar10", folder.join("cifar-10"), ""),
         Data::Pictures => of_file("npy", folder.join("pictures"), ""),
         Data::Text => of_file("text-lines", folder.join("letters.txt"), ", context = 64"),
+        Data::Labelled => {
+            of_file("text", workspace.root().join("examples/own-texts"), ", header = true, context = 64")
+        }
     };
     child.argument(dataset).read()
 }
