@@ -49,6 +49,11 @@ impl Files for Text<'_> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
     }
@@ -107,6 +112,11 @@ impl Files for Disk {
 
     fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {

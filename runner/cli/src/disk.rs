@@ -46,6 +46,11 @@ impl Files for DiskFiles {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
         Ok(text.size())

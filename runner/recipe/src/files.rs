@@ -33,6 +33,15 @@ pub trait Files {
         Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
     }
 
+    /// What the safetensors files in a folder are, from their headers and labels.
+    ///
+    /// # Errors
+    /// Everything that keeps them from being trained on.
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let reason = format!("the tensors in {} cannot be described here", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
+    }
+
     /// How long a text is in these tokens, and how many different ones it has.
     ///
     /// # Errors

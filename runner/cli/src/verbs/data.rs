@@ -49,8 +49,8 @@ enum Action {
     Fetch(FetchArgs),
     /// Compare a data set's files with the published ones; exit code 4 if any is missing or different.
     Verify(VerifyArgs),
-    /// Say what the NumPy arrays, the pictures or the labelled texts in a folder are, as recipes with `kind = "npy"`, `"image-folder"` or
-    /// `"text"` take them; exit code 4 if they cannot be used.
+    /// Say what the arrays, the pictures or the labelled texts in a folder are, as recipes with `kind = "npy"`, `"safetensors"`,
+    /// `"image-folder"` or `"text"` take them; exit code 4 if they cannot be used.
     Describe(DescribeArgs),
     /// List the data sets and where they are; with -v their files and sources.
     List,
@@ -84,8 +84,8 @@ struct VerifyArgs {
 /// Arguments of `data describe`.
 #[derive(Debug, Args)]
 struct DescribeArgs {
-    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy, with the folders train and test, or val, of pictures, or with
-    /// train.csv and test.csv.
+    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy, with train.safetensors and test.safetensors, with the folders
+    /// train and test, or val, of pictures, or with train.csv and test.csv.
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
     #[command(flatten)]
@@ -95,7 +95,7 @@ struct DescribeArgs {
 fn named(name: &str) -> Result<&'static PublicDataSet, String> {
     let names: Vec<&str> = PublicDataSet::ALL.iter().map(|set| set.name).collect();
     PublicDataSet::named(name).ok_or_else(|| match DatasetKind::named(name) {
-        Some(DatasetKind::Npy) => {
+        Some(DatasetKind::Npy | DatasetKind::Safetensors) => {
             "these are your own arrays: `bakeoff data describe FOLDER` says what they are".to_owned()
         }
         Some(DatasetKind::ImageFolder) => {
@@ -237,7 +237,11 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     if args.folder.join("train").is_dir() {
         return describe_pictures(&args.folder, console);
     }
-    let arrays = DiskFiles.arrays(&args.folder).map_err(|problems| told(&problems, console))?;
+    let has = |name: &str| args.folder.join(name).is_file();
+    let in_tensors = has("train.safetensors") && !has("train_x.npy");
+    let described =
+        if in_tensors { DiskFiles.safetensors(&args.folder) } else { DiskFiles.arrays(&args.folder) };
+    let arrays = described.map_err(|problems| told(&problems, console))?;
     let shape = match arrays.shape {
         Shape::Flat(size) => format!("[{size}], a flat vector"),
         Shape::Image(channels, rows, columns) => {

@@ -152,6 +152,10 @@ impl Files for Shelf {
         DiskFiles.arrays(folder)
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        DiskFiles.safetensors(folder)
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         DiskFiles.text(path, unit)
     }

@@ -28,6 +28,18 @@ fn a_users_own_arrays_are_described_and_not_fetched() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-data");
     let told = kitchen.run(&["data", "describe", &folder.display().to_string()]).code(0).out;
     insta::assert_snapshot!("data_describe", told);
+    // The same as safetensors, alone in a folder.
+    std::fs::create_dir(kitchen.path("tensors")).unwrap();
+    for name in ["train.safetensors", "test.safetensors"] {
+        std::fs::copy(folder.join(name), kitchen.path("tensors").join(name)).unwrap();
+    }
+    assert_eq!(kitchen.run(&["data", "describe", "tensors"]).code(0).out, told);
+    std::fs::remove_file(kitchen.path("tensors/test.safetensors")).unwrap();
+    let err = kitchen.run(&["data", "describe", "tensors"]).code(4).err;
+    assert!(
+        err.contains("tensors/test.safetensors is missing") && err.contains("safetensors.numpy.save_file"),
+        "{err}"
+    );
     let err = kitchen.run(&["data", "fetch", "npy"]).code(2).err;
     assert!(err.contains("these are your own arrays: `bakeoff data describe FOLDER`"), "{err}");
     let told = kitchen.run(&["data", "describe", "nowhere"]).code(4);

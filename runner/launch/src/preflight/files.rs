@@ -77,7 +77,7 @@ fn training_samples(spec: &RunSpec) -> u64 {
         Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
         Source::ImageFolder { pictures, .. } => u64::from(pictures.train),
-        Source::Npy { arrays, .. } => u64::from(arrays.train),
+        Source::Npy { arrays, .. } | Source::Safetensors { arrays, .. } => u64::from(arrays.train),
         Source::TextLines { text, .. } => u64::from(text.train),
         Source::Text { texts, .. } => u64::from(texts.size.train),
     }

@@ -193,7 +193,7 @@ fn data_of(source: &Source, batch: u64) -> u64 {
             let seen = FLOAT * 3 * u64::from(pictures.crop) * u64::from(pictures.crop);
             names + DECODING + READY_BATCHES.saturating_mul(batch.saturating_mul(seen)).min(BEYOND_ALL)
         }
-        Source::Npy { arrays, .. } => {
+        Source::Npy { arrays, .. } | Source::Safetensors { arrays, .. } => {
             let value = match arrays.values {
                 ArrayValues::Bytes => 1,
                 ArrayValues::Floats => FLOAT,

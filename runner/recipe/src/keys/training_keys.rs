@@ -18,8 +18,8 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, `image-folder` and \
-         `text`, whose files are your own, it has no default. Of `text-lines` it is the file itself.",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, `safetensors`, \
+         `image-folder` and `text`, whose files are your own, it has no default. Of `text-lines` it is the file itself.",
     )
     .of(&[
         DatasetKind::Mnist.name(),
@@ -28,6 +28,7 @@ pub(crate) const KEYS: &[Key] = &[
         DatasetKind::Cifar100.name(),
         DatasetKind::ImageFolder.name(),
         DatasetKind::Npy.name(),
+        DatasetKind::Safetensors.name(),
         DatasetKind::TextLines.name(),
         DatasetKind::Text.name(),
     ])

@@ -28,13 +28,16 @@ const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
 const SAMPLING: Defaulted<Sampling> = Defaulted::choice("dataset.sampling");
 pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validation");
 
+/// How the arrays of a folder are looked at.
+type Describe = fn(&dyn Files, &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
+
 /// What the folders of arrays and pictures and the texts hold, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
     /// Of texts with labels.
     pub(crate) labelled: LabelledTexts<'a>,
     texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
-    seen: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
+    seen: BTreeMap<(PathBuf, &'static str), Result<ArrayProfile, Vec<ArrayProblem>>>,
     pictures: PictureFolders,
 }
 
@@ -50,12 +53,13 @@ impl<'a> Folders<'a> {
     }
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
-    fn arrays(&mut self, cell: &mut Cell<'_>, path: &Path) -> ArrayProfile {
+    fn arrays(&mut self, cell: &mut Cell<'_>, path: &Path, of: Describe) -> ArrayProfile {
         let Some(span) = cell.settings.given(PATH).map(|leaf| leaf.span) else {
             cell.miss(PATH, ": your own arrays are in a folder of yours");
             return ArrayProfile::UNKNOWN;
         };
-        let found = self.seen.entry(path.to_owned()).or_insert_with(|| self.files.arrays(path));
+        let kind = KIND.of(cell.settings).name();
+        let found = self.seen.entry((path.to_owned(), kind)).or_insert_with(|| of(self.files, path));
         match found {
             Ok(profile) => *profile,
             Err(problems) => {
@@ -144,8 +148,12 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
             Source::ImageFolder { path, pictures }
         }
         DatasetKind::Npy => {
-            let arrays = folders.arrays(cell, &path);
+            let arrays = folders.arrays(cell, &path, |files, path| files.arrays(path));
             Source::Npy { path, arrays }
+        }
+        DatasetKind::Safetensors => {
+            let arrays = folders.arrays(cell, &path, |files, path| files.safetensors(path));
+            Source::Safetensors { path, arrays }
         }
         DatasetKind::TextLines => {
             let text = folders.text(cell, &path);

@@ -150,7 +150,11 @@ impl<'a> Models<'a> {
 fn is_known(source: &Source) -> bool {
     let own = matches!(
         source,
-        Source::ImageFolder { .. } | Source::Npy { .. } | Source::TextLines { .. } | Source::Text { .. }
+        Source::ImageFolder { .. }
+            | Source::Npy { .. }
+            | Source::Safetensors { .. }
+            | Source::TextLines { .. }
+            | Source::Text { .. }
     );
     !own || source.training_samples().is_some()
 }

@@ -145,6 +145,7 @@ fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Datase
             | DatasetKind::Cifar100
             | DatasetKind::ImageFolder
             | DatasetKind::Npy
+            | DatasetKind::Safetensors
             | DatasetKind::Text => "give more samples",
         };
         cell.findings.push(

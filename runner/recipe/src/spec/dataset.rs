@@ -56,6 +56,8 @@ family! {
         Npy = "npy": "Your own data: the NumPy arrays train_x.npy, train_y.npy, test_x.npy and test_y.npy of the \
             folder `dataset.path`. Features are [samples, values] or [samples, channels, rows, columns], of bytes, \
             which are normalised as pictures are, or of floats, which are taken as they are; labels are integers from 0 on.",
+        Safetensors = "safetensors": "Your own data as safetensors: train.safetensors and test.safetensors of the folder \
+            `dataset.path`, each with the tensors x and y, which are what the arrays of `npy` are.",
         TextLines = "text-lines": "Your own text: the file `dataset.path`, in which a model learns which token comes next. It is cut \
             into windows of `context` tokens, one behind the other: each is a sample, each token is a target once per pass. The \
             last `test-share` of the windows are the test set.",
@@ -152,6 +154,8 @@ const IDX_FILES: &[&str] = &[
 const CIFAR10_BATCHES: &[&str] =
     &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 
+const TENSOR_FILES: &[&str] = &["train.safetensors", "test.safetensors"];
+
 /// Of labelled texts.
 const CSV_FILES: &[&str] = &["train.csv", "test.csv"];
 
@@ -179,6 +183,7 @@ impl DatasetKind {
                 DatasetFiles { required: &["train.bin", "test.bin"], some: &[], endings: PLAIN_OR_PACKED }
             }
             Self::Npy => DatasetFiles { required: ARRAY_FILES, some: &[], endings: PLAIN },
+            Self::Safetensors => DatasetFiles { required: TENSOR_FILES, some: &[], endings: PLAIN },
             Self::Text => DatasetFiles { required: CSV_FILES, some: &[], endings: PLAIN },
         };
         Some(files)
@@ -192,7 +197,12 @@ impl DatasetKind {
             Self::FashionMnist => Some("fashion-mnist"),
             Self::Cifar10 => Some("cifar-10"),
             Self::Cifar100 => Some("cifar-100"),
-            Self::Synthetic | Self::ImageFolder | Self::Npy | Self::TextLines | Self::Text => None,
+            Self::Synthetic
+            | Self::ImageFolder
+            | Self::Npy
+            | Self::Safetensors
+            | Self::TextLines
+            | Self::Text => None,
         }
     }
 }
@@ -244,6 +254,13 @@ pub enum Source {
         /// What was found there when the recipe was read; a worker that finds anything else refuses it.
         arrays: ArrayProfile,
     },
+    /// A user's own arrays in safetensors files.
+    Safetensors {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// As of `Npy`.
+        arrays: ArrayProfile,
+    },
     /// A user's own text.
     TextLines {
         /// The file, made absolute when the recipe was read.
@@ -271,6 +288,7 @@ impl Source {
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
             Self::ImageFolder { .. } => DatasetKind::ImageFolder,
             Self::Npy { .. } => DatasetKind::Npy,
+            Self::Safetensors { .. } => DatasetKind::Safetensors,
             Self::TextLines { .. } => DatasetKind::TextLines,
             Self::Text { .. } => DatasetKind::Text,
         }
@@ -290,7 +308,9 @@ impl Source {
                 let side = pictures.crop as usize;
                 DatasetProfile::of_classes(Shape::Image(3, side, side), pictures.classes as usize)
             }
-            Self::Npy { arrays, .. } => DatasetProfile::of_classes(arrays.shape, arrays.classes as usize),
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => {
+                DatasetProfile::of_classes(arrays.shape, arrays.classes as usize)
+            }
             Self::TextLines { text, .. } => DatasetProfile {
                 input: Shape::Tokens(text.context as usize, text.vocabulary as usize),
                 classes: text.vocabulary as usize,
@@ -310,6 +330,7 @@ impl Source {
             | Self::Cifar100 { path }
             | Self::ImageFolder { path, .. }
             | Self::Npy { path, .. }
+            | Self::Safetensors { path, .. }
             | Self::TextLines { path, .. }
             | Self::Text { path, .. } => Some(path),
         }
@@ -322,7 +343,9 @@ impl Source {
             Self::ImageFolder { pictures, .. } => {
                 Some(u64::from(pictures.train)).filter(|samples| *samples > 0)
             }
-            Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => {
+                Some(u64::from(arrays.train)).filter(|samples| *samples > 0)
+            }
             Self::TextLines { text, .. } => Some(u64::from(text.train)).filter(|samples| *samples > 0),
             Self::Text { texts, .. } => Some(u64::from(texts.size.train)).filter(|samples| *samples > 0),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
@@ -336,7 +359,7 @@ impl Source {
         match self {
             Self::Synthetic { test, .. } => u64::from(*test),
             Self::ImageFolder { pictures, .. } => u64::from(pictures.test),
-            Self::Npy { arrays, .. } => u64::from(arrays.test),
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => u64::from(arrays.test),
             Self::TextLines { text, .. } => u64::from(text.test),
             Self::Text { texts, .. } => u64::from(texts.size.test),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
@@ -357,6 +380,7 @@ impl Source {
             Self::Cifar100 { .. } => Self::Cifar100 { path },
             Self::ImageFolder { pictures, .. } => Self::ImageFolder { path, pictures: *pictures },
             Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
+            Self::Safetensors { arrays, .. } => Self::Safetensors { path, arrays: *arrays },
             Self::Text { texts, .. } => Self::Text { path, texts: *texts },
             Self::TextLines { path: file, text } => {
                 let same = path.file_name() == file.file_name();

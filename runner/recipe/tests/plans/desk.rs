@@ -111,6 +111,11 @@ impl Files for Desk {
         Ok(TextSize { tokens: text.len() as u64, vocabulary })
     }
 
+    /// The arrays of a folder are there in both forms.
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        self.arrays(folder)
+    }
+
     /// In `news` a thousand texts whose vocabulary is as large as the recipe allows; other folders have none.
     fn labelled_texts(
         &self,

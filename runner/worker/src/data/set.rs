@@ -68,7 +68,8 @@ impl DataSet {
             Source::Cifar10 { path } => cifar::read_10(path)?,
             Source::Cifar100 { path } => cifar::read_100(path)?,
             Source::ImageFolder { path, pictures } => pictures::read(path, pictures)?,
-            Source::Npy { path, arrays } => npy::read(path, arrays)?,
+            Source::Npy { path, arrays } => npy::read(path, arrays, arrays::load)?,
+            Source::Safetensors { path, arrays } => npy::read(path, arrays, arrays::load_safetensors)?,
             Source::TextLines { path, text } => text::read(path, text)?,
             Source::Text { path, texts } => labelled_text::read(path, texts)?,
         };
