@@ -44,7 +44,7 @@ pub struct PictureHeader {
 /// Format and sides of a whole file; nothing is decoded.
 ///
 /// # Errors
-/// It is no JPEG or PNG file, its end is missing, or it has no pixels or more than [`MOST_PIXELS`].
+/// It is no JPEG or PNG file, its end is missing, it is of an unusual kind (arithmetic coding, 12 bits), or it has no pixels or more than [`MOST_PIXELS`].
 pub fn examine(bytes: &[u8]) -> Result<PictureHeader, PictureFault> {
     let (format, sides) = if bytes.starts_with(&PNG) {
         (PictureFormat::Png, png(bytes))
@@ -56,6 +56,7 @@ pub fn examine(bytes: &[u8]) -> Result<PictureHeader, PictureFault> {
     let (width, height) = sides.map_err(|damage| match damage {
         Damage::Cut => PictureFault::Cut { format, bytes: bytes.len() as u64 },
         Damage::NoImage => PictureFault::NoImage { format },
+        Damage::Kind => PictureFault::Unsupported { format },
     })?;
     if width == 0 || height == 0 {
         return Err(PictureFault::NoPixels { width, height });
@@ -72,6 +73,8 @@ enum Damage {
     Cut,
     /// It is whole, and holds no image.
     NoImage,
+    /// Its image is coded in a way that no decoder here knows.
+    Kind,
 }
 
 /// The number in two or four bytes at an offset, big-endian.
@@ -123,6 +126,10 @@ fn jpeg(bytes: &[u8]) -> Result<(u32, u32), Damage> {
             _ => {
                 let is_frame = matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
                 if is_frame && sides.is_none() {
+                    let usual = matches!(marker, 0xc0..=0xc2) && number::<1>(bytes, at + 4)? == 8;
+                    if !usual || !matches!(number::<1>(bytes, at + 9)?, 1 | 3 | 4) {
+                        return Err(Damage::Kind);
+                    }
                     sides = Some((number::<2>(bytes, at + 7)?, number::<2>(bytes, at + 5)?));
                 }
                 at += 2 + number::<2>(bytes, at + 2)? as usize;
@@ -195,6 +202,18 @@ mod tests {
                 let cut = matches!(fault, PictureFault::Cut { .. });
                 assert!(cut || length < 8, "{length}: {fault}");
             }
+        }
+    }
+
+    /// Arithmetic coding, 12 bits, and two components.
+    #[test]
+    fn unusual_kinds_of_jpeg_are_refused() {
+        let frame = segments(3, 2).windows(2).position(|pair| pair == [0xff, 0xc2]).unwrap();
+        for (place, value) in [(1, 0xc9), (4, 12), (9, 2)] {
+            let mut bytes = segments(3, 2);
+            bytes[frame + place] = value;
+            let fault = examine(&bytes).unwrap_err();
+            assert!(matches!(fault, PictureFault::Unsupported { .. }), "{place}: {fault}");
         }
     }
 

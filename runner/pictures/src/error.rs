@@ -59,6 +59,9 @@ pub enum PictureFault {
     /// The parts of a file, but no image among them.
     #[error("is a {} file without an image", .format.name())]
     NoImage { format: PictureFormat },
+    /// Not Huffman-coded, not of 8 bits, or of two components.
+    #[error("is a {} file of a kind that is not decoded", .format.name())]
+    Unsupported { format: PictureFormat },
     /// It ends too early.
     #[error("is cut off: a {} file of {bytes} bytes without its end", .format.name())]
     Cut { format: PictureFormat, bytes: u64 },
@@ -105,6 +108,7 @@ impl PictureError {
             PictureFault::TooMany { .. } => "leave some out",
             PictureFault::NoPicture { .. }
             | PictureFault::NoImage { .. }
+            | PictureFault::Unsupported { .. }
             | PictureFault::Cut { .. }
             | PictureFault::NoPixels { .. }
             | PictureFault::Damaged { .. } => "replace or remove this file",

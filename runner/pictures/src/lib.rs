@@ -18,7 +18,7 @@ mod resample;
 
 pub use container::{MOST_PIXELS, PictureFormat, PictureHeader, examine};
 pub use decode::{LONGEST_FILE, Picture};
-pub use digest::digest;
+pub use digest::{decode_all, digest};
 pub use error::{PictureError, PictureFault};
 pub use folder::{PictureFolder, PictureSplit};
 pub use resample::{Offset, scaled_sides};

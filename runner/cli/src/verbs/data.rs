@@ -213,10 +213,10 @@ fn told(problems: &[ArrayProblem], console: &Console) -> Failure {
     Failure::Told(Exit::Preflight)
 }
 
-/// Pictures by their names; every file is examined too, as before a run.
+/// Pictures by their names; every file is examined too, as before a run, and decoded.
 fn describe_pictures(folder: &Path, console: &Console) -> Result<Exit, Failure> {
     let counts = DiskFiles.pictures(folder).map_err(|problems| told(&problems, console))?;
-    if let Err(problems) = pictures::digest(folder, None) {
+    if let Err(problems) = pictures::digest(folder, None).and_then(|_| pictures::decode_all(folder)) {
         let problems: Vec<ArrayProblem> = problems.into_iter().map(ArrayProblem::from).collect();
         return Err(told(&problems, console));
     }

@@ -16,7 +16,7 @@ use crate::session::Session;
 use clap::{Args, ValueHint};
 use recipe::{
     Arm, ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout,
-    Plan, Run, Shape, TextSize, TextTokens,
+    PictureCounts, Plan, Run, Shape, TextSize, TextTokens,
 };
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
@@ -154,6 +154,10 @@ impl Files for Shelf {
 
     fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         DiskFiles.safetensors(folder)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        DiskFiles.pictures(folder)
     }
 
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {

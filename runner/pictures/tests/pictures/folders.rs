@@ -2,7 +2,7 @@
 
 use crate::decoding::bytes;
 use crate::samples::{JPEG_BASELINE, PNG_RGB};
-use pictures::{PictureFolder, digest};
+use pictures::{PictureFolder, decode_all, digest};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -208,4 +208,20 @@ fn the_digest_knows_names_classes_and_contents_and_nothing_else() {
         assert!(!digests.contains(&changed));
         digests.push(changed);
     }
+}
+
+/// A digest looks at the parts of a file only, and says nothing of what lies in them.
+#[test]
+fn damage_inside_of_compressed_data_is_found_by_decoding() {
+    let desk = Desk::small();
+    let mut damaged = bytes(PNG_RGB);
+    let data = damaged.windows(4).position(|four| four == b"IDAT").unwrap() + 8;
+    damaged[data] ^= 0xff;
+    desk.write("test/dog/x.png", &damaged);
+    digest(desk.path(), None).unwrap();
+    let problems = decode_all(desk.path()).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].to_string().contains("test/dog/x.png cannot be decoded"), "{}", problems[0]);
+    desk.write("test/dog/x.png", &bytes(PNG_RGB));
+    decode_all(desk.path()).unwrap();
 }

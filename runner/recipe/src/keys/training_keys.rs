@@ -108,8 +108,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "dataset.augment",
         Kind::ChoiceList(AugmentKind::CHOICES),
-        "How images are changed at random each time they are trained on, keyed by seed, pass and sample. Evaluations see them as they \
-         are.",
+        "How images are changed at random when they are trained on, keyed by seed, epoch and sample: within an epoch a sample is changed \
+         in one way, on whichever worker. Evaluations see them as they are.",
     )
     .default("[]")
     .example("[\"crop\", \"flip\"]"),

@@ -23,8 +23,8 @@ pub struct Dataset {
     /// How a pass over the samples is drawn.
     #[serde(default)]
     pub sampling: Sampling,
-    /// How training pictures are changed each time they are met.
-    #[serde(default)]
+    /// How training pictures are changed each time they are met. Absent where they are not, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Augmentation::is_none")]
     pub augment: Augmentation,
 }
 

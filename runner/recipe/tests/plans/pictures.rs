@@ -99,6 +99,22 @@ fn what_is_no_image_does_not_change() {
     assert_eq!(misspelt.len(), 1);
 }
 
+/// A run's identity is a digest of what is stored of it: what is newer than a stored run is left out where it changes nothing.
+#[test]
+fn data_that_do_not_change_are_stored_as_they_were() {
+    let keys = |augment: &str| {
+        let planned = planned("path = \"photos\"", &format!("path = \"photos\"\naugment = {augment}"));
+        let spec = planned.expect("a plan").cells[0].spec.clone();
+        let stored = serde_json::to_value(&spec.dataset).expect("plain data");
+        let again: recipe::Dataset = serde_json::from_value(stored.clone()).expect("the same");
+        assert_eq!(again, spec.dataset);
+        stored.as_object().expect("a table").keys().cloned().collect::<Vec<_>>()
+    };
+    let old = ["partition", "sampling", "source", "validation"];
+    assert_eq!(keys("[]"), old);
+    assert!(keys("[\"flip\"]").contains(&"augment".to_owned()));
+}
+
 #[test]
 fn impossible_pictures() {
     let photos = |more: &str| format!("[dataset]\nkind = \"image-folder\"\npath = \"photos\"\n{more}");

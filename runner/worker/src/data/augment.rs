@@ -68,7 +68,7 @@ impl Change {
 /// One of the places 0 to `room`, by a draw that is uniform on 32 bits. The bias of the product is below 2^-18 for all sides of
 /// pictures, where a loop that draws again would make the other draws depend on it.
 fn place(draw: u32, room: usize) -> usize {
-    ((u64::from(draw) * (room as u64 + 1)) >> 32) as usize
+    ((u128::from(draw) * (room as u128 + 1)) >> 32) as usize
 }
 
 /// The part of a padded channel that begins at `corner` of the padding.

@@ -115,13 +115,20 @@ impl PictureFiles {
         let picture = Picture::read(&path).map_err(|error| DataError::Pictures { problems: vec![error] })?;
         let (width, height) = scaled_sides(picture.width, picture.height, self.resize);
         let room = Offset { across: width - self.crop, down: height - self.crop };
-        let corner = change.corner(room).unwrap_or(Offset { across: room.across / 2, down: room.down / 2 });
+        let middle = Offset { across: half(room.across), down: half(room.down) };
+        let corner = change.corner(room).unwrap_or(middle);
         let mut square = picture.window(self.resize, self.crop, corner);
         if change.is_flipped() {
             square.chunks_exact_mut(self.crop).for_each(<[u8]>::reverse);
         }
         Ok(square)
     }
+}
+
+/// Half of a number, rounded to even: where torchvision's `CenterCrop` begins.
+fn half(room: usize) -> usize {
+    let down = room / 2;
+    if room % 4 == 3 { down + 1 } else { down }
 }
 
 /// Gives each piece of `size` values of a vector to `work`, with its place; `threads` of them at the same time. The error of the

@@ -8,7 +8,8 @@
 //! (arXiv 1710.06952, appendix B) describe: a table of vectors, a convolution, a linear layer.
 //!
 //! Departures: the vector of padding is learned as all others are, where the author's code keeps it at zero; the rows of the last
-//! layer's matrix are not rescaled to a length of 3; vectors are drawn as `model.init` says, not uniformly within 0.25.
+//! layer's matrix are not rescaled to a length of 3; vectors are drawn as `model.init` says, not uniformly within 0.25. Texts are
+//! padded behind only, where that code puts four zeros before them too, and windows of padding count among the positions.
 
 use super::gpt::DropoutRate;
 use crate::Layer;
