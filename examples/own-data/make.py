@@ -1,12 +1,14 @@
-"""Writes the four arrays of this folder: three spirals in the plane, with noise.
+"""Writes the four arrays of this folder, and the same as safetensors: three spirals in the plane, with noise.
 
     python make.py
 
 Your own data goes the same way: features as float32 or float64 of shape [samples, values], or as uint8 of shape
-[samples, channels, rows, columns]; labels as integers from 0 on, one for each sample.
+[samples, channels, rows, columns]; labels as integers from 0 on, one for each sample. Which of the two
+forms you take makes no difference: recipes say `kind = "npy"` or `kind = "safetensors"`.
 """
 
 import numpy as np
+from safetensors.numpy import save_file
 
 CLASSES = 3
 
@@ -24,3 +26,4 @@ for name, samples, seed in [("train", 1500, 1), ("test", 600, 2)]:
     features, labels = spirals(samples, seed)
     np.save(f"{name}_x.npy", features)
     np.save(f"{name}_y.npy", labels)
+    save_file({"x": features, "y": labels}, f"{name}.safetensors")

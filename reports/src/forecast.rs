@@ -87,22 +87,25 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Foreca
 }
 
 /// The step of gradients that travel layer by layer: MG-WFBP Eq. 6 to 8 and 19 to 21, and the update after it. Layers take time in
-/// the proportion of their arithmetic, and where the recipe gives no shares, the backward pass takes twice the forward pass.
+/// the proportion of their arithmetic, and where the recipe gives no shares, the backward pass takes twice the forward pass, less where layers are frozen.
 fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) -> Result<Forecast, NoModel> {
     let pipelined = match spec.strategy {
         Strategy::DSync => false,
         Strategy::PipeSgd { depth, .. } => depth > 1,
         _ => return no_model("layers that travel to a server"),
     };
+    let layers = spec.model.weighted_layers();
     let (forward, backward, update) = match spec.emulation.compute.map(|compute| compute.split) {
         Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
-        Some(ComputeSplit::Measured) | None => (1.0 / 3.0, 2.0 / 3.0, 0.0),
+        Some(ComputeSplit::Measured) | None => {
+            let [forward, backward] = shares_of_passes(&layers);
+            (forward, backward, 0.0)
+        }
     };
-    let layers = spec.model.weighted_layers();
-    let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
+    let flops: f64 = layers.iter().map(|layer| layer.backward_flops as f64).sum();
     // Where operations are not known, each layer has as many as any other.
     let share = |layer: &WeightedLayer<'_>| {
-        if flops > 0.0 { layer.flops as f64 / flops } else { 1.0 / layers.len() as f64 }
+        if flops > 0.0 { layer.backward_flops as f64 / flops } else { 1.0 / layers.len() as f64 }
     };
     let time = |layer: &WeightedLayer<'_>| LayerTime {
         backward: compute * backward * share(layer),
@@ -127,6 +130,14 @@ fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) 
     let step = if pipelined { compute.max(communication) } else { line.iteration + compute * update };
     let speed_up = f64::from(workers.get()) * compute / step;
     Ok(Forecast { compute, communication, step, speed_up })
+}
+
+/// The parts of a step's operations that the forward and the backward pass have: a third and two thirds unless layers are frozen.
+fn shares_of_passes(layers: &[WeightedLayer<'_>]) -> [f64; 2] {
+    let sum = |of: fn(&WeightedLayer<'_>) -> u64| layers.iter().map(of).sum::<u64>() as f64;
+    let (forward, backward) = (sum(|layer| layer.flops), sum(|layer| layer.backward_flops));
+    let all = forward + backward;
+    if all > 0.0 { [forward / all, backward / all] } else { [1.0 / 3.0, 2.0 / 3.0] }
 }
 
 /// Seconds of communication in one step, and when they are.

@@ -127,7 +127,10 @@ impl Unit {
     /// For the values of a metric.
     pub(crate) fn of_metric(metric: Metric) -> Self {
         match metric {
-            Metric::TestAccuracy | Metric::ValidationAccuracy => Self::PER_CENT,
+            Metric::TestAccuracy
+            | Metric::ValidationAccuracy
+            | Metric::TestTop5Accuracy
+            | Metric::ValidationTop5Accuracy => Self::PER_CENT,
             Metric::TestLoss | Metric::ValidationLoss => Self { name: "nats", factor: 1.0 },
             Metric::TestPerplexity | Metric::ValidationPerplexity | Metric::ConsensusDistance => Self::BARE,
         }

@@ -29,6 +29,14 @@ pub trait Learner: Send {
     /// Loads the inputs of a batch as activations.
     fn load(&mut self, batch: &Batch) -> Result<(), StepError>;
 
+    /// How many of the batches that come next it wants to know, to prepare them meanwhile; 0 for a learner that has all at hand.
+    fn looks_ahead(&self) -> usize {
+        0
+    }
+
+    /// Says which batches are loaded next, in this order, at most [`Learner::looks_ahead`]. What is loaded does not depend on it.
+    fn announce(&mut self, _next: &[Batch]) {}
+
     /// The forward pass through one layer.
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError>;
 

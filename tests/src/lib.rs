@@ -22,8 +22,8 @@ pub use under_way::{CLEAN, UnderWay};
 use anyhow::{Context, Result, bail, ensure};
 use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
 use recipe::{
-    ArrayProblem, ArrayProfile, FileProblem, Files, Machine, ModelLayout, Plan, PlanRequest, Run, Shape,
-    TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine, ModelLayout,
+    PictureCounts, Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
 };
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
@@ -49,13 +49,37 @@ impl Files for Text<'_> {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
     }
 
     fn current_directory(&self) -> PathBuf {
         PathBuf::from("/")
     }
+}
+
+/// How many pictures a folder has.
+fn counted(folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+    let listed = pictures::PictureFolder::list(folder);
+    let listed = listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+    Ok(listed.counts())
 }
 
 /// What a recipe's text expands to.
@@ -90,8 +114,25 @@ impl Files for Disk {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         Ok(arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        counted(folder)
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{
-    AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind, ComputeSplit,
-    DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale, LrScaleKind,
-    LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition, PartitionKind,
-    Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind, Serve, Source,
-    SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind, Tunnel,
+    AugmentKind, AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind,
+    ComputeSplit, DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale,
+    LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition,
+    PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind,
+    Serve, Source, SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind,
+    Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,6 +57,7 @@ fn members() -> Vec<Member> {
         .chain(of::<DatasetKind>("dataset.kind"))
         .chain(of::<PartitionKind>("dataset.partition"))
         .chain(of::<Sampling>("dataset.sampling"))
+        .chain(of::<AugmentKind>("dataset.augment"))
         .chain(of::<TextTokens>("dataset.tokens"))
         .chain(of::<OptimizerKind>("train.optimizer.kind"))
         .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
@@ -107,8 +109,14 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         ("measure.steps", spec.measure.steps.name()),
         ("measure.weight-hash", hash.name()),
     ];
+    let augment = spec.dataset.augment;
+    shown.extend(augment.crop.then_some(("dataset.augment", AugmentKind::Crop.name())));
+    shown.extend(augment.flip.then_some(("dataset.augment", AugmentKind::Flip.name())));
     if let Source::TextLines { text, .. } = &spec.dataset.source {
         shown.push(("dataset.tokens", text.unit.name()));
+    }
+    if let Source::Text { texts, .. } = &spec.dataset.source {
+        shown.push(("dataset.tokens", texts.form.unit.name()));
     }
     shown.push(("model.kind", spec.model.kind().name()));
     if let Some(model) = spec.model.layered() {
@@ -265,6 +273,15 @@ fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
         }
         offences
     }));
+}
+
+#[test]
+fn each_named_model_is_timed_beside_pytorch() {
+    let bench = read("runner/xtask/src/bench/models.rs");
+    let own = [ModelKind::Sequential, ModelKind::Torchscript];
+    let named = ModelKind::ALL.iter().filter(|kind| !own.contains(kind));
+    let missing = named.filter(|kind| !bench.contains(&format!("Row(\"{kind}\", ")));
+    none(missing.map(|kind| format!("`cargo xtask bench models` has no row for {kind}")));
 }
 
 #[test]

@@ -65,6 +65,15 @@ fn two_workers_learn_from_arrays_of_floats() {
     }
 }
 
+#[test]
+fn the_same_data_as_safetensors_ends_with_the_same_weights() {
+    let npy = recipe(&spirals(), "").replace("epochs = 20", "epochs = 2").replace("10 epochs", "1 epoch");
+    let tensors = npy.replace("kind = \"npy\"", "kind = \"safetensors\"");
+    assert_ne!(npy, tensors);
+    let digests = |text: &str| train(text).unwrap().done().unwrap().common_digests().unwrap();
+    assert_eq!(digests(&npy), digests(&tensors));
+}
+
 /// A desk with a copy of the arrays.
 fn desk() -> Desk {
     let desk = Desk::new().unwrap();

@@ -123,6 +123,22 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
     }
 }
 
+/// Snapshots hold what is trained; the rest lies in a file of one attempt.
+#[test]
+fn a_continued_run_exports_its_frozen_weights() {
+    let desk = ended_early(&recipe("d-sync", "").replace("mnist-mlp", "cifar100-convex"), kill_driver);
+    desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+    desk.run(["export", "last", "--format", "safetensors", "-o", "out"]).unwrap().with_code(0).unwrap();
+    let run = std::fs::read_dir(desk.at("out")).unwrap().next().unwrap().unwrap().path();
+    let frozen = ["initial", "final"].map(|model| {
+        let bytes = std::fs::read(run.join(format!("{model}.safetensors"))).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        tensors.tensor("frozen1.conv1.weight").unwrap().data().to_vec()
+    });
+    assert_eq!(frozen[0].len(), 4 * 32 * 25);
+    assert_eq!(frozen[0], frozen[1]);
+}
+
 #[test]
 fn a_run_that_is_tried_again_continues_from_its_last_checkpoint() {
     let text = recipe("d-sync", "[limits]\nretries = 1\n");

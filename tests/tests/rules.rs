@@ -112,6 +112,8 @@ fn crates_use_what_the_architecture_lets_them() {
 fn each_library_has_one_crate_that_knows_it() {
     for (library, only) in [
         ("zeromq", "mesh"),
+        ("png", "pictures"),
+        ("zune-jpeg", "pictures"),
         ("sqlx", "store"),
         ("ureq", "datasets"),
         ("minijinja", "reports"),

@@ -112,7 +112,10 @@ pub(super) fn quality_words(found: &QualityGap, base: &str) -> Option<String> {
 /// The factor and the unit of a difference of two values; a perplexity has no unit, nor has a distance between weights.
 fn difference_unit(metric: Metric) -> (f64, &'static str) {
     match metric {
-        Metric::TestAccuracy | Metric::ValidationAccuracy => (100.0, "pp"),
+        Metric::TestAccuracy
+        | Metric::ValidationAccuracy
+        | Metric::TestTop5Accuracy
+        | Metric::ValidationTop5Accuracy => (100.0, "pp"),
         Metric::TestLoss | Metric::ValidationLoss => (1.0, "nats"),
         Metric::TestPerplexity | Metric::ValidationPerplexity | Metric::ConsensusDistance => (1.0, ""),
     }

@@ -9,12 +9,37 @@ use std::path::PathBuf;
 
 /// Why an array cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{} {fault}", .file.display())]
+#[error("{}{} {fault}", .file.display(), .home.words())]
 pub struct ArrayError {
     /// Where the array is, or should be.
     pub file: PathBuf,
+    /// Which part of the file it is.
+    pub home: ArrayHome,
     /// A sentence whose subject is the file.
     pub fault: ArrayFault,
+}
+
+/// Which part of a file an array is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayHome {
+    /// The whole NPY file.
+    Npy,
+    /// A safetensors file, as a whole.
+    Safetensors,
+    /// Its tensor `x`.
+    TensorX,
+    /// Its tensor `y`.
+    TensorY,
+}
+
+impl ArrayHome {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Npy | Self::Safetensors => "",
+            Self::TensorX => ", tensor `x`,",
+            Self::TensorY => ", tensor `y`,",
+        }
+    }
 }
 
 /// What an array is for.
@@ -51,6 +76,21 @@ pub enum ArrayFault {
     /// The dictionary is malformed, or its end is missing.
     #[error("has a header that cannot be read: {0}")]
     Header(#[from] HeaderFault),
+    /// The head of a safetensors file does not fit it.
+    #[error("announces a header of {bytes} bytes at byte 0; at most {most} can be read")]
+    TensorHeaderLength { bytes: u64, most: u64 },
+    /// Its header is malformed.
+    #[error("is no safetensors file: {reason}")]
+    NoTensors { reason: String },
+    /// It ends early or late.
+    #[error("has {got} bytes where its header and its tensors need {expected}")]
+    TensorsLength { expected: u64, got: u64 },
+    /// A tensor is not there.
+    #[error("has no tensor `{name}`; its tensors: {others}")]
+    MissingTensor { name: &'static str, others: String },
+    /// What would have no meaning.
+    #[error("has a tensor `{name}` beside `x` and `y`")]
+    OtherTensor { name: String },
     /// Elements of a type that is not read, or not for this purpose.
     #[error("has elements of type `{element}`; {role_words} are {known}", role_words = .role.words(), known = .role.elements())]
     ElementType { element: String, role: ArrayRole },
@@ -144,6 +184,18 @@ impl ArrayError {
     /// What to do about it, in NumPy's words where the array is to be written again.
     pub fn cure(&self) -> String {
         match &self.fault {
+            ArrayFault::Missing | ArrayFault::NoFile if self.home != ArrayHome::Npy => {
+                "write train.safetensors and test.safetensors into one folder with `safetensors.numpy.save_file({\"x\": x, \"y\": y}, \
+                 FILE)`, and name the folder: `path = \"FOLDER\"` in [dataset]"
+                    .into()
+            }
+            ArrayFault::TensorHeaderLength { .. }
+            | ArrayFault::NoTensors { .. }
+            | ArrayFault::TensorsLength { .. }
+            | ArrayFault::MissingTensor { .. }
+            | ArrayFault::OtherTensor { .. } => {
+                "write the file again: `safetensors.numpy.save_file({\"x\": x, \"y\": y}, FILE)`, and nothing else in it".into()
+            }
             ArrayFault::Missing | ArrayFault::NoFile => {
                 "write train_x.npy, train_y.npy, test_x.npy and test_y.npy into one folder with `np.save`, and name the \
                  folder: `path = \"FOLDER\"` in [dataset]"

@@ -1,4 +1,5 @@
-//! The four arrays of a folder, judged together: they must be about the same classes of the same kind of samples.
+//! The four arrays of a folder, in files of their own or two by two in safetensors files, judged together: they must be about the same
+//! classes of the same kind of samples.
 
 use super::element::Element;
 use super::error::{ArrayError, ArrayFault, ArrayRole};
@@ -11,6 +12,10 @@ const TRAIN_X: &str = "train_x.npy";
 const TRAIN_Y: &str = "train_y.npy";
 const TEST_X: &str = "test_x.npy";
 const TEST_Y: &str = "test_y.npy";
+const TRAIN: &str = "train.safetensors";
+const TEST: &str = "test.safetensors";
+const TRAIN_TENSORS: [&str; 2] = ["tensor `x` of train.safetensors", "tensor `y` of train.safetensors"];
+const TEST_TENSORS: [&str; 2] = ["tensor `x` of test.safetensors", "tensor `y` of test.safetensors"];
 
 /// A folder's arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,19 +42,15 @@ pub struct LabelledFeatures {
 /// # Errors
 /// Everything that is wrong with headers and labels, in the order of the files.
 pub fn describe(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
-    let mut set = Files::open(folder)?;
-    let mut errors = Vec::new();
-    let mut highest = 0;
-    for file in [&mut set.train_y, &mut set.test_y] {
-        match values::labels(file, &mut |_| ()) {
-            Ok(labels) => highest = highest.max(labels.into_iter().max().unwrap_or_default()),
-            Err(fault) => errors.push(file.error(fault)),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    set.profile(highest).map_err(|error| vec![error])
+    Files::open(folder)?.describe()
+}
+
+/// The same of `train.safetensors` and `test.safetensors`.
+///
+/// # Errors
+/// As of [`describe`].
+pub fn describe_safetensors(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
+    Files::open_safetensors(folder)?.describe()
 }
 
 /// Reads the arrays in a folder. `watch` sees what a digest of them is made of: for each file the length of its name (64 bits,
@@ -58,12 +59,15 @@ pub fn describe(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
 /// # Errors
 /// The first thing that is wrong with them.
 pub fn load(folder: &Path, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
-    let Files { mut train_x, mut train_y, mut test_x, mut test_y } = Files::open(folder).map_err(first)?;
-    let train = labelled(&mut train_x, &mut train_y, watch)?;
-    let test = labelled(&mut test_x, &mut test_y, watch)?;
-    let highest = [&train, &test].into_iter().flat_map(|half| &half.labels).max().copied();
-    let profile = Files { train_x, train_y, test_x, test_y }.profile(highest.unwrap_or_default())?;
-    Ok(LabelledArrays { profile, train, test })
+    Files::open(folder).map_err(first)?.load(watch)
+}
+
+/// The same of `train.safetensors` and `test.safetensors`.
+///
+/// # Errors
+/// As of [`load`].
+pub fn load_safetensors(folder: &Path, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
+    Files::open_safetensors(folder).map_err(first)?.load(watch)
 }
 
 fn labelled(
@@ -71,11 +75,24 @@ fn labelled(
     labels: &mut ArrayFile,
     watch: &mut dyn FnMut(&[u8]),
 ) -> Result<LabelledFeatures, ArrayError> {
-    features.announce(watch);
-    let values = values::features(features, watch).map_err(|fault| features.error(fault))?;
-    labels.announce(watch);
-    let classes = values::labels(labels, watch).map_err(|fault| labels.error(fault))?;
-    Ok(LabelledFeatures { features: values, labels: classes })
+    let in_order = features.is_before(labels);
+    let mut values = |watch: &mut dyn FnMut(&[u8])| {
+        features.announce(watch);
+        values::features(features, watch).map_err(|fault| features.error(fault))
+    };
+    let mut classes = |watch: &mut dyn FnMut(&[u8])| {
+        labels.announce(watch);
+        values::labels(labels, watch).map_err(|fault| labels.error(fault))
+    };
+    // In the order in which they lie in their file, if they share one.
+    let (features, labels) = if in_order {
+        let features = values(watch)?;
+        (features, classes(watch)?)
+    } else {
+        let labels = classes(watch)?;
+        (values(watch)?, labels)
+    };
+    Ok(LabelledFeatures { features, labels })
 }
 
 /// The arrays of a folder, whose headers fit each other.
@@ -94,9 +111,7 @@ impl Files {
         let test_y = ArrayFile::open(folder, TEST_Y, ArrayRole::Labels);
         match (train_x, train_y, test_x, test_y) {
             (Ok(train_x), Ok(train_y), Ok(test_x), Ok(test_y)) => {
-                let files = Self { train_x, train_y, test_x, test_y };
-                let errors = files.disagreements();
-                if errors.is_empty() { Ok(files) } else { Err(errors) }
+                Self { train_x, train_y, test_x, test_y }.agreeing()
             }
             (train_x, train_y, test_x, test_y) => {
                 Err([train_x, train_y, test_x, test_y].into_iter().filter_map(Result::err).collect())
@@ -104,23 +119,66 @@ impl Files {
         }
     }
 
+    fn open_safetensors(folder: &Path) -> Result<Self, Vec<ArrayError>> {
+        let train = ArrayFile::open_tensors(folder, TRAIN, TRAIN_TENSORS);
+        let test = ArrayFile::open_tensors(folder, TEST, TEST_TENSORS);
+        match (train, test) {
+            (Ok([train_x, train_y]), Ok([test_x, test_y])) => {
+                Self { train_x, train_y, test_x, test_y }.agreeing()
+            }
+            (train, test) => Err([train, test].into_iter().filter_map(Result::err).flatten().collect()),
+        }
+    }
+
+    fn agreeing(self) -> Result<Self, Vec<ArrayError>> {
+        let errors = self.disagreements();
+        if errors.is_empty() { Ok(self) } else { Err(errors) }
+    }
+
+    fn describe(mut self) -> Result<ArrayProfile, Vec<ArrayError>> {
+        let mut errors = Vec::new();
+        let mut highest = 0;
+        for file in [&mut self.train_y, &mut self.test_y] {
+            match values::labels(file, &mut |_| ()) {
+                Ok(labels) => highest = highest.max(labels.into_iter().max().unwrap_or_default()),
+                Err(fault) => errors.push(file.error(fault)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        self.profile(highest).map_err(|error| vec![error])
+    }
+
+    fn load(mut self, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
+        let train = labelled(&mut self.train_x, &mut self.train_y, watch)?;
+        let test = labelled(&mut self.test_x, &mut self.test_y, watch)?;
+        let highest = [&train, &test].into_iter().flat_map(|half| &half.labels).max().copied();
+        let profile = self.profile(highest.unwrap_or_default())?;
+        Ok(LabelledArrays { profile, train, test })
+    }
+
     /// What is wrong with files that are right by themselves.
     fn disagreements(&self) -> Vec<ArrayError> {
         let Self { train_x, train_y, test_x, test_y } = self;
         let mut errors = Vec::new();
-        for (labels, features, other) in [(train_y, train_x, TRAIN_X), (test_y, test_x, TEST_X)] {
+        for (labels, features) in [(train_y, train_x), (test_y, test_x)] {
             let (labels_there, samples) = (labels.samples(), features.samples());
             if labels_there != samples {
-                errors.push(labels.error(ArrayFault::Counts { labels: labels_there, other, samples }));
+                errors.push(labels.error(ArrayFault::Counts {
+                    labels: labels_there,
+                    other: features.name,
+                    samples,
+                }));
             }
         }
         let (got, expected) = (test_x.element, train_x.element);
         if values_of(got) != values_of(expected) {
-            errors.push(test_x.error(ArrayFault::Mixed { got, other: TRAIN_X, expected }));
+            errors.push(test_x.error(ArrayFault::Mixed { got, other: train_x.name, expected }));
         }
         if test_x.example() != train_x.example() {
             let (got, expected) = (test_x.example().to_vec(), train_x.example().to_vec());
-            errors.push(test_x.error(ArrayFault::Example { got, other: TRAIN_X, expected }));
+            errors.push(test_x.error(ArrayFault::Example { got, other: train_x.name, expected }));
         }
         errors
     }

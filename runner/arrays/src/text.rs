@@ -42,6 +42,9 @@ pub enum TextFault {
     /// The system could not read it.
     #[error("cannot be read: {source}")]
     Read { source: std::io::Error },
+    /// Words lose what lies between them.
+    #[error("is cut into words, between which something would be lost that comes next")]
+    Words,
     #[error("is empty")]
     Empty,
     #[error("has {bytes} bytes; at most {LONGEST_TEXT} are read")]
@@ -64,6 +67,7 @@ impl TextError {
             TextFault::Empty => "give a file with text in it",
             TextFault::TooLong { .. } | TextFault::Memory { .. } => "take a part of the text",
             TextFault::NotUtf8 { .. } => "convert the file to UTF-8, or take `dataset.tokens = \"bytes\"`",
+            TextFault::Words => "take `dataset.tokens = \"bytes\"` or `\"characters\"`",
             TextFault::Alphabet { .. } => "take `dataset.tokens = \"bytes\"`",
         }
     }
@@ -110,6 +114,7 @@ impl Text {
                 };
                 characters(&String::from_utf8(bytes).map_err(offset)?)
             }
+            TextTokens::Words => Err(TextFault::Words),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::output::human;
 use launch::DescriptionError;
-use recipe::{ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Shape, TextSize, TextTokens};
+use recipe::{
+    ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout,
+    PictureCounts, Shape, TextSize, TextTokens,
+};
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -43,9 +46,30 @@ impl Files for DiskFiles {
         arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
     }
 
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let described = arrays::describe_safetensors(folder);
+        described.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
+    }
+
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
         Ok(text.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        let survey = arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?;
+        Ok(survey.size)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        let listed = pictures::PictureFolder::list(folder);
+        let listed =
+            listed.map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect::<Vec<_>>())?;
+        Ok(listed.counts())
     }
 
     fn current_directory(&self) -> PathBuf {

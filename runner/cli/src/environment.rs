@@ -83,6 +83,9 @@ fn fault(source: &Source, error: DataFilesError) -> Failure {
         (DataFilesError::Unreadable { .. }, _) => {
             "check the files' owner, or name another folder: --set dataset.path=FOLDER".to_owned()
         }
+        (DataFilesError::Pictures { problems }, _) => {
+            problems.first().map_or_else(String::new, |problem| problem.cure().to_owned())
+        }
     };
     Failure::new(Exit::Preflight, told).cure(cure)
 }

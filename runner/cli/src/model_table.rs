@@ -33,7 +33,10 @@ pub(crate) fn comments(plan: &Plan) -> String {
 fn table(model: &Model) -> String {
     let mut rows = vec![["", "comes out", "weights", "operations", "kept"].map(Into::into)];
     match model {
-        Model::Layers(model) => rows.extend(model.layers.iter().map(placed)),
+        Model::Layers(model) => {
+            let kept = model.activations();
+            rows.extend(model.layers.iter().zip(kept).map(|(layer, kept)| placed(layer, kept)));
+        }
         Model::File(file) => rows.extend(file.layout.layers.iter().map(of_file)),
     }
     let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
@@ -42,10 +45,18 @@ fn table(model: &Model) -> String {
         Model::File(_) => UNKNOWN.to_owned(),
     };
     let weights = model.parameters() as u64;
+    let frozen = model.frozen_weights() as u64;
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();
     let _ = writeln!(out, "operations of one example's forward pass, and values that are kept of it");
     let _ = writeln!(out, "a gradient is {}", human::bytes(FLOAT * weights));
+    if frozen > 0 {
+        let _ = writeln!(
+            out,
+            "{} more weights in parentheses are neither trained nor sent",
+            human::thousands(frozen)
+        );
+    }
     out
 }
 
@@ -54,22 +65,26 @@ fn line([name, output, weights, operations, kept]: &[String; 5]) -> String {
     format!("{name:<20}{output:>14}{weights:>14}{operations:>17}{kept:>13}").trim_end().to_owned() + "\n"
 }
 
-fn placed(layer: &PlacedLayer) -> [String; 5] {
-    let weights = weights(&layer.parameters);
+fn placed(layer: &PlacedLayer, kept: usize) -> [String; 5] {
+    let (trained, frozen) = (weights(layer.parameters.iter()), weights(layer.frozen_parameters()));
     [
         layer.name.clone(),
         layer.output.to_string(),
-        if weights == 0 { String::new() } else { human::thousands(weights) },
+        match (trained, frozen) {
+            (0, 0) => String::new(),
+            (0, frozen) => format!("({})", human::thousands(frozen)),
+            (trained, _) => human::thousands(trained),
+        },
         human::thousands(layer.flops),
-        human::thousands(layer.activations() as u64),
+        human::thousands(kept as u64),
     ]
 }
 
 fn of_file(layer: &FileLayer) -> [String; 5] {
-    let weights = human::thousands(weights(&layer.parameters));
+    let weights = human::thousands(weights(layer.parameters.iter()));
     [layer.name.clone(), layer.activations.to_string(), weights, UNKNOWN.to_owned(), UNKNOWN.to_owned()]
 }
 
-fn weights(parameters: &[Parameter]) -> u64 {
-    parameters.iter().map(|parameter| parameter.size() as u64).sum()
+fn weights<'a>(parameters: impl IntoIterator<Item = &'a Parameter>) -> u64 {
+    parameters.into_iter().map(|parameter| parameter.size() as u64).sum()
 }

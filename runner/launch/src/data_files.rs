@@ -1,5 +1,7 @@
 //! The files of a data set on a machine, and their digest: what a worker would read there.
 
+use crate::agent::cache;
+use pictures::{PictureError, PictureFolder};
 use recipe::{DatasetFiles, Source};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -25,6 +27,12 @@ pub enum DataFilesError {
         /// The system's reason.
         source: io::Error,
     },
+    /// Pictures cannot be used.
+    #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Pictures {
+        /// The first few, and at least one.
+        problems: Vec<PictureError>,
+    },
 }
 
 /// `neither A nor B`, or `no A`.
@@ -36,10 +44,17 @@ fn none_of(names: &[String]) -> String {
 }
 
 /// SHA-256 over name, length and content of each file of a data set on this machine; of its description where it is built in.
+/// Pictures are read only where they have changed since they were last digested ([`pictures::digest`]).
 ///
 /// # Errors
 /// A file is missing or cannot be read.
 pub fn digest(source: &Source) -> Result<String, DataFilesError> {
+    if let Source::ImageFolder { path, .. } = source {
+        // Without a place for a cache, all pictures are read each time.
+        let cache = cache::folder().ok().map(|folder| folder.join("pictures"));
+        return pictures::digest(path, cache.as_deref())
+            .map_err(|problems| DataFilesError::Pictures { problems });
+    }
     let files = files(source)?;
     let Some(folder) = source.path().filter(|_| !files.is_empty()) else {
         let described = serde_json::to_string(source).unwrap_or_default();
@@ -56,7 +71,17 @@ pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataFilesError> {
     if let Source::TextLines { path, .. } = source {
         return named_file(path);
     }
+    if let Source::ImageFolder { path, .. } = source {
+        return all_pictures(path);
+    }
     FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
+}
+
+/// The pictures of a folder, by their names.
+fn all_pictures(path: &Path) -> Result<Vec<PathBuf>, DataFilesError> {
+    let folder = PictureFolder::list(path).map_err(|problems| DataFilesError::Pictures { problems })?;
+    let of = |split| (0..).map_while(|position| folder.path(split, position)).collect::<Vec<_>>();
+    Ok([of(folder.train()), of(folder.test())].concat())
 }
 
 /// A file that the recipe names itself.

@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(with(need + 1)[0].severity, ConcernLevel::Warning);
         let refused = with(need - 1);
         assert_eq!(refused[0].severity, ConcernLevel::Refusal);
-        let sum = "the largest run, with 5 processes, needs about 756 MiB (4 x 152 MiB for a worker: 150 MiB to run, \
-                   6 x 1 MiB of weights, 1 MiB of data, 1 MiB of activations; 151 MiB for the evaluator); 756 MiB of \
+        let sum = "the largest run, with 5 processes, needs about 768 MiB (4 x 152 MiB for a worker: 150 MiB to run, \
+                   6 x 1 MiB of weights, 1 MiB of data, 1 MiB of activations; 163 MiB for the evaluator); 768 MiB of \
                    memory are available";
         assert_eq!(refused[0].what, sum);
     }

@@ -1,6 +1,8 @@
 //! The only window to the disk: the rim hands one in, tests hand in texts.
 
-use crate::{ArrayProfile, ModelLayout, Shape, TextSize, TextTokens};
+use crate::{
+    ArrayProfile, LabelledTextForm, LabelledTextSize, ModelLayout, PictureCounts, Shape, TextSize, TextTokens,
+};
 use std::path::{Path, PathBuf};
 
 /// What a recipe may ask of the file system.
@@ -31,6 +33,15 @@ pub trait Files {
         Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
     }
 
+    /// What the safetensors files in a folder are, from their headers and labels.
+    ///
+    /// # Errors
+    /// Everything that keeps them from being trained on.
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        let reason = format!("the tensors in {} cannot be described here", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
+    }
+
     /// How long a text is in these tokens, and how many different ones it has.
     ///
     /// # Errors
@@ -38,6 +49,28 @@ pub trait Files {
     fn text(&self, path: &Path, _unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let reason = format!("the text {} cannot be described here", path.display());
         Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
+    }
+
+    /// What the labelled texts in a folder are.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is no such table.
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        _form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        let reason = format!("the texts in {} cannot be described here", folder.display());
+        Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
+    }
+
+    /// How many pictures and classes a folder has, by their names.
+    ///
+    /// # Errors
+    /// Everything that keeps them from being trained on.
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        let reason = format!("the pictures in {} cannot be described here", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
     }
 
     /// The folder that relative paths are relative to; absolute.
@@ -64,7 +97,7 @@ impl FileProblem {
     }
 }
 
-/// Why arrays, or a text, cannot be trained on.
+/// Why arrays, pictures, or texts, cannot be trained on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayProblem {
     /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.

@@ -22,6 +22,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
+pub use spec::augment::{AugmentKind, Augmentation};
 pub use spec::cluster::{Cluster, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
@@ -36,12 +37,16 @@ pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };
 pub use spec::family::{Availability, Choice, Family};
+pub use spec::labelled_text::{
+    LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
+};
 pub use spec::layer::{Layer, LayerKind, NoShape, Parameter, Paths, PlacedLayer, Shape};
-pub use spec::model::{Init, LayeredModel, Model, ModelKind, WeightedLayer};
+pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};
 pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
+pub use spec::pictures::{PictureCounts, PictureProfile};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
     ReportSettings, Run, RunOrder, RunSpec, hex,

@@ -26,6 +26,6 @@ pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};
 pub use schedule::{HeldCost, ScheduleCost, ScheduleRecord, ScheduledBucket};
-pub use snapshot::{SnapshotGroup, SnapshotRecord, Standing};
+pub use snapshot::{FROZEN, SnapshotGroup, SnapshotRecord, Standing};
 pub use totals::{CodingRecord, Emulated, EmulationRecord, LinkRecord, Overhead, UsageRecord};
 pub use units::{LaneId, Nanos, Rank};

@@ -4,6 +4,9 @@ use crate::{Nanos, Rank};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The file of the weights that no rank trains, where a model has such, in the run's directory: the same for all its snapshots.
+pub const FROZEN: &str = "snapshots/frozen.f32";
+
 /// A copy of a rank's model for the evaluator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotRecord {

@@ -11,43 +11,16 @@
 
 #![expect(clippy::print_stdout, reason = "this program's answer")]
 
-use anyhow::{Context, Result, bail};
-use recipe::{
-    ArrayProblem, ArrayProfile, Colours, FileProblem, Files, Machine, ModelLayout, PlanRequest, Shape,
-};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod described;
+
+use anyhow::{Result, bail};
+use described::{median, microseconds};
 use std::time::Instant;
 use strategies::Batch;
-use worker::data::DataSet;
-use worker::model::{TrainedModel, describe, open};
+use worker::model::TrainedModel;
 
 /// Steps that are not counted.
 const WARM_UP: usize = 3;
-
-struct Disk;
-
-impl Files for Disk {
-    fn read(&self, path: &Path) -> Result<String, FileProblem> {
-        std::fs::read_to_string(path).map_err(|error| FileProblem::new(error.to_string()))
-    }
-
-    fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
-        describe(file, input).map_err(|error| FileProblem::new(error.to_string()))
-    }
-
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
-    }
-
-    fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
-        arrays::describe(folder).map_err(|errors| errors.into_iter().map(ArrayProblem::from).collect())
-    }
-
-    fn current_directory(&self) -> PathBuf {
-        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
-    }
-}
 
 /// The times of a layer in all steps, in microseconds.
 #[derive(Clone, Default)]
@@ -61,16 +34,7 @@ fn main() -> Result<()> {
     let [recipe, steps, overrides @ ..] = arguments.as_slice() else {
         bail!("layers RECIPE STEPS [KEY=VALUE...]");
     };
-    let request = PlanRequest { overrides, ..PlanRequest::new(Path::new(recipe)) };
-    let planned = recipe::plan(&Disk, &request, &Machine::new(2));
-    let plan = planned.map_err(|problems| anyhow::anyhow!(problems.render(Colours::None, 100)))?;
-    let spec = &plan.cells.first().context("the recipe has no cell")?.spec;
-    let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;
-    tch::set_num_threads(1);
-    let data = Arc::new(DataSet::load(&spec.dataset)?);
-    let ids: Vec<u32> = data.training_ids().iter().copied().take(share).collect();
-    let mut learner = open(&spec.model, data, 1)?;
-    let batch = Batch { epoch: 0, examples: ids };
+    let (mut learner, batch) = described::learner(&described::spec(recipe, overrides)?)?;
     let times = measured(learner.as_mut(), &batch, steps.parse()?)?;
     for (number, (layer, of_layer)) in learner.layout().layers().iter().zip(times).enumerate() {
         let Times { mut forward, mut backward } = of_layer;
@@ -104,13 +68,4 @@ fn measured(learner: &mut dyn TrainedModel, batch: &Batch, steps: usize) -> Resu
         }
     }
     Ok(times)
-}
-
-fn microseconds(begin: Instant) -> f64 {
-    begin.elapsed().as_secs_f64() * 1e6
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

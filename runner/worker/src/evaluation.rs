@@ -55,7 +55,7 @@ fn evaluator_of<'a>(
         Some(made) => Ok(made),
         none => {
             let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
-            let evaluator = Evaluator::new(&briefing.spec.model, data)?;
+            let evaluator = Evaluator::new(&briefing.spec.model, data, briefing.seed)?;
             Ok(none.insert(evaluator.of_parts(briefing.spec.model_partition())))
         }
     }

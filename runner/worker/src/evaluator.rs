@@ -6,7 +6,7 @@ use crate::mean::{self, Mean};
 use crate::model::{self, ModelError, TrainedModel};
 use crate::snapshot::{self, SnapshotError};
 use recipe::{Metric, Model, ModelPartition};
-use record::{MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
+use record::{FROZEN, MetricRecord, SnapshotGroup, SnapshotRecord, Standing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use strategies::{StepError, Vector};
@@ -45,10 +45,9 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator of `model` on the test and held-out samples of `data`.
-    pub fn new(model: &Model, data: Arc<DataSet>) -> Result<Self, ModelError> {
-        // Neither initial weights nor dropout play a role here, so any seed does.
-        Ok(Self { learner: model::open(model, data, 0)?, partition: ModelPartition::whole(model) })
+    /// An evaluator of `model` on the test and held-out samples of `data`; `seed` is the run's, of weights that are not trained.
+    pub fn new(model: &Model, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
+        Ok(Self { learner: model::open(model, data, seed)?, partition: ModelPartition::whole(model) })
     }
 
     /// The same for ranks that hold parts of the model.
@@ -65,6 +64,9 @@ impl Evaluator {
         record: &SnapshotRecord,
     ) -> Result<Vec<MetricRecord>, EvaluationError> {
         let weights = snapshot::read(&directory.join(&record.file), self.learner.layout().size())?;
+        if record.is_kept() {
+            self.keep_frozen(directory)?;
+        }
         self.scores(record, &weights)
     }
 
@@ -89,6 +91,7 @@ impl Evaluator {
             record.file = format!("snapshots/mean-step-{}.f32", record.step);
             record.sha256 = model.sha256();
             snapshot::write(&directory.join(&record.file), &model)?;
+            self.keep_frozen(directory)?;
         }
         let result = record.is_result().then_some(record);
         Ok((metrics, result))
@@ -117,7 +120,18 @@ impl Evaluator {
         record.sha256 = model.sha256();
         record.answers = false;
         snapshot::write(&directory.join(&record.file), &model)?;
+        self.keep_frozen(directory)?;
         Ok((metrics, Some(record)))
+    }
+
+    /// Writes the weights that are not trained beside the snapshots that are kept, once.
+    fn keep_frozen(&self, directory: &Path) -> Result<(), SnapshotError> {
+        let file = directory.join(FROZEN);
+        if file.exists() {
+            return Ok(());
+        }
+        let frozen = self.learner.frozen_weights();
+        if frozen.is_empty() { Ok(()) } else { snapshot::write(&file, &frozen) }
     }
 
     fn scores(
@@ -128,20 +142,13 @@ impl Evaluator {
         let failed = |source| EvaluationError::Compute { step: record.step, source };
         let text = self.learner.data().targets() > 1;
         let mut metrics = Vec::with_capacity(6);
-        for (split, accuracy, loss, perplexity) in [
-            (Split::Test, Metric::TestAccuracy, Metric::TestLoss, Metric::TestPerplexity),
-            (
-                Split::Validation,
-                Metric::ValidationAccuracy,
-                Metric::ValidationLoss,
-                Metric::ValidationPerplexity,
-            ),
-        ] {
-            if let Some(found) = self.learner.evaluate(weights, split).map_err(failed)? {
-                metrics.push(self.metric(record, accuracy, found.accuracy));
-                metrics.push(self.metric(record, loss, found.loss));
+        for measures in [Measures::OF_TEST, Measures::OF_VALIDATION] {
+            if let Some(found) = self.learner.evaluate(weights, measures.split).map_err(failed)? {
+                metrics.push(self.metric(record, measures.accuracy, found.accuracy));
+                metrics.push(self.metric(record, measures.loss, found.loss));
+                metrics.extend(found.top_5.map(|share| self.metric(record, measures.top_5, share)));
                 if text {
-                    metrics.push(self.metric(record, perplexity, found.loss.exp()));
+                    metrics.push(self.metric(record, measures.perplexity, found.loss.exp()));
                 }
             }
         }
@@ -160,6 +167,32 @@ impl Evaluator {
             judged: record.standing == Standing::Judged,
         }
     }
+}
+
+/// What is measured on a split.
+struct Measures {
+    split: Split,
+    accuracy: Metric,
+    loss: Metric,
+    top_5: Metric,
+    perplexity: Metric,
+}
+
+impl Measures {
+    const OF_TEST: Self = Self {
+        split: Split::Test,
+        accuracy: Metric::TestAccuracy,
+        loss: Metric::TestLoss,
+        top_5: Metric::TestTop5Accuracy,
+        perplexity: Metric::TestPerplexity,
+    };
+    const OF_VALIDATION: Self = Self {
+        split: Split::Validation,
+        accuracy: Metric::ValidationAccuracy,
+        loss: Metric::ValidationLoss,
+        top_5: Metric::ValidationTop5Accuracy,
+        perplexity: Metric::ValidationPerplexity,
+    };
 }
 
 /// The snapshot that the mean of these would be.

@@ -1,6 +1,9 @@
-//! How many threads libtorch computes with.
+//! How many threads a process computes with.
 
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static COMPUTING: AtomicUsize = AtomicUsize::new(1);
 
 /// Lets libtorch compute with `threads` threads inside an operation, and run one operation at a time.
 ///
@@ -11,6 +14,12 @@ pub fn compute_with(threads: u32) {
     // libtorch allows this one only once, and throws at the second time.
     INTEROP.call_once(|| tch::set_num_interop_threads(1));
     tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
+    COMPUTING.store(threads.max(1) as usize, Ordering::Relaxed);
+}
+
+/// The threads that this process computes with, which are also those that decode its pictures.
+pub(crate) fn computing() -> usize {
+    COMPUTING.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ fn peak(source: Source) -> (usize, bool) {
     let described = Dataset {
         source,
         sampling: recipe::Sampling::Permutation,
+        augment: recipe::Augmentation::NONE,
         partition: Partition::Shared,
         validation: 0.0,
     };

@@ -40,7 +40,7 @@ Commands:
                               set up, then all that CI checks: format, clippy, docs, tests
       --quick                 leave out the documentation and the end-to-end tests, and say so
       --keep-going            go on after a check that fails
-  bench [all-reduce|training|layers]
+  bench [all-reduce|training|layers|models]
                               build in release, then measure beside Gloo, Open MPI and PyTorch
   bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
@@ -143,6 +143,7 @@ mod tests {
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),
             ("bench training", Chore::Bench(bench::Subject::Training)),
+            ("bench models", Chore::Bench(bench::Subject::Models)),
             ("bench layers", Chore::Bench(bench::Subject::Layers)),
             ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
             ("test --keep-going --quick", Chore::Test(gate::Options { quick: true, keep_going: true })),

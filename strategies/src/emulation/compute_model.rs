@@ -19,14 +19,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Layers in the proportion of their arithmetic, and a backward pass of twice the forward pass: where nothing
-    /// was measured.
+    /// Layers in the proportion of their arithmetic, and a backward pass of twice the forward pass, less for frozen layers: where
+    /// nothing was measured.
     pub fn by_arithmetic(model: &Model, layers: usize) -> Self {
-        let mut work: Vec<f64> = model.weighted_layers().iter().map(|layer| layer.flops as f64).collect();
+        let weighted = model.weighted_layers();
+        let mut work: Vec<f64> = weighted.iter().map(|layer| layer.flops as f64).collect();
+        let mut backward: Vec<f64> = weighted.iter().map(|layer| layer.backward_flops as f64).collect();
         if work.len() != layers || work.iter().sum::<f64>() <= 0.0 {
-            work = vec![1.0; layers];
+            (work, backward) = (vec![1.0; layers], vec![2.0; layers]);
         }
-        let backward = work.iter().map(|work| 2.0 * work).collect();
         Self { forward: work, loss: 0.0, backward, update: 0.0 }
     }
 

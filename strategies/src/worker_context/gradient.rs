@@ -84,10 +84,17 @@ impl WorkerContext {
             if k == 0 {
                 *batch = sampler.batch(*t, trainers.me().0);
             }
-            let examples = batch.examples[piece(batch.examples.len(), pieces, k)].to_vec();
-            *share = BatchShare { rows: examples.len() as u64, of: batch.examples.len() as u64 };
-            let part = Batch { epoch: batch.epoch, examples };
-            learner.load(&part).map(|()| part)
+            let part = micro_batch(batch, pieces, k);
+            *share = BatchShare { rows: part.examples.len() as u64, of: batch.examples.len() as u64 };
+            learner.load(&part)?;
+            let ahead = learner.looks_ahead();
+            let mut next: Vec<Batch> =
+                (k + 1..pieces).map(|k| micro_batch(batch, pieces, k)).take(ahead).collect();
+            let later = (*t + 1..).take(ahead).map(|step| sampler.batch(step, trainers.me().0));
+            let later = later.flat_map(|batch| (0..pieces).map(move |k| micro_batch(&batch, pieces, k)));
+            next.extend(later.take(ahead - next.len()));
+            learner.announce(&next);
+            Ok(part)
         })
     }
 
@@ -145,4 +152,10 @@ impl WorkerContext {
             }
         });
     }
+}
+
+/// The `k`-th of `pieces` parts of a batch.
+fn micro_batch(batch: &Batch, pieces: usize, k: usize) -> Batch {
+    let examples = batch.examples[piece(batch.examples.len(), pieces, k)].to_vec();
+    Batch { epoch: batch.epoch, examples }
 }

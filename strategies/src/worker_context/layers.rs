@@ -16,7 +16,11 @@ impl WorkerContext {
         *share = BatchShare::WHOLE;
         service.lane.clock.timed(Phase::Data, Work::Data, || {
             *batch = sampler.batch(*t, trainers.me().0);
-            learner.load(batch)
+            learner.load(batch)?;
+            let next = |step: u64| sampler.batch(step, trainers.me().0);
+            let next: Vec<Batch> = (*t + 1..).take(learner.looks_ahead()).map(next).collect();
+            learner.announce(&next);
+            Ok(())
         })
     }
 

@@ -2,16 +2,18 @@
 //!
 //! A snapshot of a run is its weights as little-endian 32-bit floats, one after another, in the order of the
 //! model's parameters: exactly what the format puts behind its head. So a head is all that has to be made, and
-//! size is no matter. Source: the description of the format (Hugging Face, safetensors 0.x).
+//! size is no matter. Frozen weights, which all snapshots of a run share, follow from a file of their own. Source: the
+//! description of the format (Hugging Face, safetensors 0.x).
 
 use super::unwritable;
 use crate::exit::{Exit, Failure};
-use recipe::Model;
+use recipe::{LayeredModel, Model};
+use record::FROZEN;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::KeptModel;
 
 /// Bytes of a weight.
@@ -39,9 +41,44 @@ pub(crate) fn write(
             Failure::new(Exit::Store, what).cure("the file was cut or changed; run it again with --fresh")
         );
     }
+    let frozen = frozen(model, &kept.path)?;
     let mut out = BufWriter::new(File::create(file).map_err(|error| unwritable(file, &error))?);
     let copied = out.write_all(&head(model, about)).and_then(|()| io::copy(&mut weights, &mut out));
-    copied.and_then(|_| out.flush()).map_err(|error| unwritable(file, &error))
+    let all = copied.and_then(|_| out.write_all(&frozen));
+    all.and_then(|()| out.flush()).map_err(|error| unwritable(file, &error))
+}
+
+/// The weights that are not trained, from the file beside a snapshot.
+fn frozen(model: &Model, snapshot: &Path) -> Result<Vec<u8>, Failure> {
+    let expected = model.frozen_weights() * FLOAT;
+    if expected == 0 {
+        return Ok(Vec::new());
+    }
+    let path = frozen_file(snapshot);
+    let bytes = std::fs::read(&path).map_err(|error| {
+        let what = format!("{}, the weights that are not trained, cannot be read: {error}", path.display());
+        Failure::new(Exit::Store, what).cure("run it again with --fresh")
+    })?;
+    if bytes.len() != expected {
+        let (path, found) = (path.display(), bytes.len());
+        let what = format!("{path} has {found} bytes; the weights that are not trained take {expected}");
+        return Err(
+            Failure::new(Exit::Store, what).cure("the file was cut or changed; run it again with --fresh")
+        );
+    }
+    Ok(bytes)
+}
+
+/// The file of them in the attempt of a snapshot, or in another of its run: they are the same, and an attempt that was continued
+/// before it evaluated a model has none.
+fn frozen_file(snapshot: &Path) -> PathBuf {
+    let attempt = snapshot.parent().and_then(Path::parent).unwrap_or(snapshot);
+    let attempts = std::fs::read_dir(attempt.parent().unwrap_or(attempt)).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        attempts.map(|other| other.path().join(FROZEN)).filter(|file| file.exists()).collect();
+    files.sort();
+    let own = attempt.join(FROZEN);
+    if own.exists() { own } else { files.pop().unwrap_or(own) }
 }
 
 /// Everything before the tensors' bytes.
@@ -73,7 +110,8 @@ impl Serialize for Head<'_> {
             self.about.iter().map(|(name, value)| (*name, value.as_str())).collect();
         map.serialize_entry("__metadata__", &about)?;
         let mut at = 0;
-        for parameter in self.model.tensors() {
+        let frozen = self.model.layered().map(LayeredModel::frozen_tensors).unwrap_or_default();
+        for parameter in self.model.tensors().chain(frozen) {
             let end = at + parameter.size() * FLOAT;
             let entry = Entry { dtype: "F32", shape: &parameter.shape, data_offsets: [at, end] };
             map.serialize_entry(&parameter.name, &entry)?;
@@ -86,7 +124,7 @@ impl Serialize for Head<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::{Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape};
+    use recipe::{Layer, ModelKind, Parameter, PlacedLayer, Shape};
     use record::{Nanos, Rank};
     use safetensors::SafeTensors;
 

@@ -7,12 +7,13 @@ use crate::output::paint::{BAD, FAINT, GOOD, ODD, paint};
 use crate::output::table::{Cell, Sheet};
 use crate::output::{self, Console, human};
 use crate::progress::Transfer;
+use crate::verbs::describe_texts::TextArgs;
 use anstyle::Style;
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
 use recipe::{ArrayProblem, ArrayValues, DatasetKind, Family, Files, Shape};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -22,7 +23,8 @@ Examples:
   bakeoff data verify mnist          compare it with what was published
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
-  bakeoff data describe my-data      NumPy arrays of your own: shapes, classes
+  bakeoff data describe my-data      NumPy arrays or pictures of your own: shapes, classes
+  bakeoff data describe my-texts --header false   train.csv and test.csv
 
 A transfer that breaks off continues where it stopped when the command is
 given again. Every byte is checked against a published SHA-256 before a file
@@ -47,7 +49,8 @@ enum Action {
     Fetch(FetchArgs),
     /// Compare a data set's files with the published ones; exit code 4 if any is missing or different.
     Verify(VerifyArgs),
-    /// Say what the NumPy arrays in a folder are, as recipes with `kind = "npy"` take them; exit code 4 if they cannot be used.
+    /// Say what the arrays, the pictures or the labelled texts in a folder are, as recipes with `kind = "npy"`, `"safetensors"`,
+    /// `"image-folder"` or `"text"` take them; exit code 4 if they cannot be used.
     Describe(DescribeArgs),
     /// List the data sets and where they are; with -v their files and sources.
     List,
@@ -81,19 +84,29 @@ struct VerifyArgs {
 /// Arguments of `data describe`.
 #[derive(Debug, Args)]
 struct DescribeArgs {
-    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy.
+    /// The folder with train_x.npy, train_y.npy, test_x.npy and test_y.npy, with train.safetensors and test.safetensors, with the folders
+    /// train and test, or val, of pictures, or with train.csv and test.csv.
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
+    #[command(flatten)]
+    texts: TextArgs,
 }
 
 fn named(name: &str) -> Result<&'static PublicDataSet, String> {
     let names: Vec<&str> = PublicDataSet::ALL.iter().map(|set| set.name).collect();
     PublicDataSet::named(name).ok_or_else(|| match DatasetKind::named(name) {
-        Some(DatasetKind::Npy) => {
+        Some(DatasetKind::Npy | DatasetKind::Safetensors) => {
             "these are your own arrays: `bakeoff data describe FOLDER` says what they are".to_owned()
+        }
+        Some(DatasetKind::ImageFolder) => {
+            "these are your own pictures: `bakeoff data describe FOLDER` says what they are".to_owned()
         }
         Some(DatasetKind::TextLines) => {
             "this is a text of your own: `dataset.path` names its file".to_owned()
+        }
+        Some(DatasetKind::Text) => {
+            "these are your own texts: `bakeoff data describe FOLDER --header false` says what they are"
+                .to_owned()
         }
         Some(DatasetKind::Synthetic) => "this one is built in".to_owned(),
         Some(
@@ -193,16 +206,42 @@ fn words(state: &FileState) -> (&'static str, Style, String) {
     }
 }
 
+fn told(problems: &[ArrayProblem], console: &Console) -> Failure {
+    for ArrayProblem { reason, cure } in problems {
+        console.error(reason, cure);
+    }
+    Failure::Told(Exit::Preflight)
+}
+
+/// Pictures by their names; every file is examined too, as before a run, and decoded.
+fn describe_pictures(folder: &Path, console: &Console) -> Result<Exit, Failure> {
+    let counts = DiskFiles.pictures(folder).map_err(|problems| told(&problems, console))?;
+    if let Err(problems) = pictures::digest(folder, None).and_then(|_| pictures::decode_all(folder)) {
+        let problems: Vec<ArrayProblem> = problems.into_iter().map(ArrayProblem::from).collect();
+        return Err(told(&problems, console));
+    }
+    let mut sheet = Sheet::new(&["property", "value"]);
+    for (what, how) in
+        [("training samples", counts.train), ("test samples", counts.test), ("classes", counts.classes)]
+    {
+        sheet.row(vec![what.into(), human::thousands(how.into()).into()]);
+    }
+    output::data(&sheet.render(output::width()))?;
+    Ok(Exit::Done)
+}
+
 fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
-    let arrays = match DiskFiles.arrays(&args.folder) {
-        Ok(arrays) => arrays,
-        Err(problems) => {
-            for ArrayProblem { reason, cure } in &problems {
-                console.error(reason, cure);
-            }
-            return Err(Failure::Told(Exit::Preflight));
-        }
-    };
+    if args.texts.are_meant(&args.folder) {
+        return args.texts.describe(&args.folder);
+    }
+    if args.folder.join("train").is_dir() {
+        return describe_pictures(&args.folder, console);
+    }
+    let has = |name: &str| args.folder.join(name).is_file();
+    let in_tensors = has("train.safetensors") && !has("train_x.npy");
+    let described =
+        if in_tensors { DiskFiles.safetensors(&args.folder) } else { DiskFiles.arrays(&args.folder) };
+    let arrays = described.map_err(|problems| told(&problems, console))?;
     let shape = match arrays.shape {
         Shape::Flat(size) => format!("[{size}], a flat vector"),
         Shape::Image(channels, rows, columns) => {

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod db;
+pub(crate) mod describe_texts;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod init;

@@ -14,7 +14,10 @@ use crate::planning;
 use crate::reuse::Reuse;
 use crate::session::Session;
 use clap::{Args, ValueHint};
-use recipe::{Arm, ArrayProblem, ArrayProfile, FileProblem, Files, ModelLayout, Plan, Run, Shape};
+use recipe::{
+    Arm, ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout,
+    PictureCounts, Plan, Run, Shape, TextSize, TextTokens,
+};
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -147,6 +150,26 @@ impl Files for Shelf {
 
     fn arrays(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
         DiskFiles.arrays(folder)
+    }
+
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        DiskFiles.safetensors(folder)
+    }
+
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        DiskFiles.pictures(folder)
+    }
+
+    fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
+        DiskFiles.text(path, unit)
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        DiskFiles.labelled_texts(folder, form)
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -28,11 +28,41 @@ fn a_users_own_arrays_are_described_and_not_fetched() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-data");
     let told = kitchen.run(&["data", "describe", &folder.display().to_string()]).code(0).out;
     insta::assert_snapshot!("data_describe", told);
+    // The same as safetensors, alone in a folder.
+    std::fs::create_dir(kitchen.path("tensors")).unwrap();
+    for name in ["train.safetensors", "test.safetensors"] {
+        std::fs::copy(folder.join(name), kitchen.path("tensors").join(name)).unwrap();
+    }
+    assert_eq!(kitchen.run(&["data", "describe", "tensors"]).code(0).out, told);
+    std::fs::remove_file(kitchen.path("tensors/test.safetensors")).unwrap();
+    let err = kitchen.run(&["data", "describe", "tensors"]).code(4).err;
+    assert!(
+        err.contains("tensors/test.safetensors is missing") && err.contains("safetensors.numpy.save_file"),
+        "{err}"
+    );
     let err = kitchen.run(&["data", "fetch", "npy"]).code(2).err;
     assert!(err.contains("these are your own arrays: `bakeoff data describe FOLDER`"), "{err}");
     let told = kitchen.run(&["data", "describe", "nowhere"]).code(4);
     assert_eq!(told.err.matches("= cure: write train_x.npy").count(), 4, "{}", told.err);
     assert!(told.err.contains("nowhere/test_y.npy is missing"), "{}", told.err);
+}
+
+#[test]
+fn a_users_own_texts_are_described() {
+    let kitchen = Kitchen::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-texts");
+    let folder = folder.display().to_string();
+    let told = kitchen.run(&["data", "describe", &folder, "--header", "true"]).code(0).out;
+    insta::assert_snapshot!("data_describe_texts", told);
+    let told =
+        kitchen.run(&["data", "describe", &folder, "--header", "false", "--tokens", "bytes"]).code(0).out;
+    assert!(told.contains("\"topic\"") && told.contains("601"), "{told}");
+    let err = kitchen.run(&["data", "describe", &folder]).code(2).err;
+    assert!(err.contains("= cure: say `--header true` if their first lines name the columns"), "{err}");
+    let err = kitchen.run(&["data", "describe", "nowhere", "--header", "true"]).code(4).err;
+    assert!(err.contains("nowhere/train.csv is missing") && err.contains("= cure: put train.csv"), "{err}");
+    let err = kitchen.run(&["data", "fetch", "text"]).code(2).err;
+    assert!(err.contains("these are your own texts: `bakeoff data describe FOLDER --header"), "{err}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! removed by the next one.
 
 mod attempt;
-mod cache;
+pub(crate) mod cache;
 mod door;
 mod logs;
 

@@ -17,15 +17,18 @@ pub(super) fn copies_of(spec: &RunSpec) -> u64 {
     if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
 }
 
-/// Bytes of a run that are kept: its first and its last model, and if asked for the models of all ranks and the ids of its
-/// samples.
+/// Bytes of a run that are kept: its first and its last model, its frozen weights once, and if asked for the models of all ranks
+/// and the ids of its samples.
 pub(super) fn kept_of(spec: &RunSpec) -> u64 {
     let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
     let models = match spec.measure.models {
         KeptModels::Judged => 2,
         KeptModels::All => 2 + copies_of(spec),
     };
-    ids.saturating_mul(SAMPLE_ID).saturating_add(snapshot_of(spec).saturating_mul(models))
+    let frozen = FLOAT * spec.model.frozen_weights() as u64;
+    ids.saturating_mul(SAMPLE_ID)
+        .saturating_add(snapshot_of(spec).saturating_mul(models))
+        .saturating_add(frozen)
 }
 
 /// The snapshots of a run that are deleted after their evaluation, in bytes: at worst all of them wait for the end of the
@@ -73,7 +76,9 @@ fn training_samples(spec: &RunSpec) -> u64 {
         Source::Synthetic { train, .. } => u64::from(*train),
         Source::Mnist { .. } | Source::FashionMnist { .. } => 60_000,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 50_000,
-        Source::Npy { arrays, .. } => u64::from(arrays.train),
+        Source::ImageFolder { pictures, .. } => u64::from(pictures.train),
+        Source::Npy { arrays, .. } | Source::Safetensors { arrays, .. } => u64::from(arrays.train),
         Source::TextLines { text, .. } => u64::from(text.train),
+        Source::Text { texts, .. } => u64::from(texts.size.train),
     }
 }

@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{ArrayValues, Model, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{ArrayValues, LayeredModel, Model, PayloadPath, Role, RunSpec, Source, Strategy};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -12,6 +12,8 @@ const BEYOND_ALL: u64 = 1 << 46;
 /// Vectors as long as the weights that every rank has: the weights, their gradient, the optimizer's first (a velocity), one that
 /// is sent, one that is received, and the copy for the evaluator.
 const VECTORS: u64 = 6;
+/// The different words of labelled texts while they are counted: half a million of them, at about 128 bytes each.
+const COUNTED_WORDS: u64 = 64 << 20;
 /// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
 /// marks and a line of 64 KiB.
 pub(super) const SHARED_STEP: u64 = 4 << 20;
@@ -20,6 +22,8 @@ pub(super) const SHARED_MARKS: u64 = 4096 + (64 << 10);
 /// Memory that the processes of a run need, in bytes.
 pub(super) struct Needs {
     weights: u64,
+    /// Weights that are not trained.
+    frozen: u64,
     /// Of a worker, the part of the weights that it holds.
     held: u64,
     /// Vectors as long as the weights, of a worker and of a server.
@@ -35,6 +39,8 @@ pub(super) struct Needs {
     copies: u64,
     /// Vectors as long as the weights that the evaluator holds beside those of every model.
     of_evaluator: u64,
+    /// Results of layers while models are evaluated.
+    evaluated: u64,
     evaluator: bool,
 }
 
@@ -72,6 +78,7 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
+            frozen: FLOAT * spec.model.frozen_weights() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors
@@ -81,7 +88,7 @@ impl Needs {
                 + spec.compression.own_vectors()
                 + state_vectors(spec, Role::Worker),
             vectors_of_server: vectors + own(Role::Server) + state_vectors(spec, Role::Server),
-            data: data_of(&spec.dataset.source),
+            data: data_of(&spec.dataset.source, batch),
             // Each with its gradient.
             activations: (batch * 2 * FLOAT)
                 .saturating_mul(spec.activations_per_sample() as u64)
@@ -91,6 +98,7 @@ impl Needs {
             servers,
             copies: copies_of(spec),
             of_evaluator: of_file.evaluator,
+            evaluated: spec.model.layered().map_or(0, evaluated_of),
             evaluator: part.evaluator,
         }
     }
@@ -99,7 +107,7 @@ impl Needs {
         // Before a rank keeps its part, it draws the whole model and passes a batch through it once.
         let start = if self.held < self.weights { 2 * self.weights + self.held } else { 0 };
         let vectors = start.max(self.vectors_of_worker * self.held);
-        PROCESS + vectors + self.data + self.activations + self.shared
+        PROCESS + vectors + self.frozen + self.data + self.activations + self.shared
     }
 
     fn server(&self) -> u64 {
@@ -109,7 +117,7 @@ impl Needs {
     /// The model and a buffer; where models are averaged, their sums of 64 bits as well.
     fn evaluator(&self) -> u64 {
         let vectors = self.of_evaluator + if self.copies > 1 { 4 } else { 2 };
-        PROCESS + vectors * self.weights + self.data
+        PROCESS + vectors * self.weights + self.frozen + self.evaluated + self.data
     }
 
     /// The memory of all processes of the run, in bytes.
@@ -146,6 +154,13 @@ impl Needs {
     }
 }
 
+/// The results of layers that live at once while samples are evaluated: what goes into the largest, what comes out, and what it computes
+/// in between.
+fn evaluated_of(model: &LayeredModel) -> u64 {
+    const ALIVE: u64 = 4;
+    ALIVE * FLOAT * (model.evaluated_at_once() * model.largest_result()) as u64
+}
+
 /// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.
 fn shared_of(spec: &RunSpec) -> u64 {
     match spec.communication.transport {
@@ -158,13 +173,27 @@ fn shared_of(spec: &RunSpec) -> u64 {
     }
 }
 
-/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token.
-fn data_of(source: &Source) -> u64 {
+/// Of each picture of a folder, a name as cameras and data sets give it, with its end, its class and its number.
+const NAME_OF_PICTURE: u64 = 48;
+/// Decoded pictures that are being scaled: a few of 12 million pixels.
+const DECODING: u64 = 64 << 20;
+/// Batches of pictures that wait decoded, and the one that is being made ready.
+const READY_BATCHES: u64 = 3;
+
+/// The data as a process holds it, in bytes: one for each pixel, four for each float, twice four for each token (and more while a text is
+/// read). Of a folder of
+/// pictures, the names and a few batches of `batch` samples.
+fn data_of(source: &Source, batch: u64) -> u64 {
     match source {
         Source::Synthetic { train, test, .. } => (u64::from(*train) + u64::from(*test)) * 28 * 28,
         Source::Mnist { .. } | Source::FashionMnist { .. } => 70_000 * 28 * 28,
         Source::Cifar10 { .. } | Source::Cifar100 { .. } => 60_000 * 3 * 32 * 32,
-        Source::Npy { arrays, .. } => {
+        Source::ImageFolder { pictures, .. } => {
+            let names = NAME_OF_PICTURE * (u64::from(pictures.train) + u64::from(pictures.test));
+            let seen = FLOAT * 3 * u64::from(pictures.crop) * u64::from(pictures.crop);
+            names + DECODING + READY_BATCHES.saturating_mul(batch.saturating_mul(seen)).min(BEYOND_ALL)
+        }
+        Source::Npy { arrays, .. } | Source::Safetensors { arrays, .. } => {
             let value = match arrays.values {
                 ArrayValues::Bytes => 1,
                 ArrayValues::Floats => FLOAT,
@@ -174,5 +203,10 @@ fn data_of(source: &Source) -> u64 {
         }
         // Each token is an input and a target; the text itself is read first.
         Source::TextLines { text, .. } => (2 * FLOAT + 4) * text.tokens,
+        // Room for samples grows by doubling; the words of the training file are counted first.
+        Source::Text { texts, .. } => {
+            let samples = u64::from(texts.size.train) + u64::from(texts.size.test);
+            samples.saturating_mul(2 * FLOAT * u64::from(texts.context)).saturating_add(COUNTED_WORDS)
+        }
     }
 }

@@ -37,9 +37,14 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("model.heads", Kind::Whole(1, 1024), "Heads of each attention of a `gpt`; they divide the width.")
         .of(&[ModelKind::Gpt.name()])
         .default("4"),
-    Key::new("model.width", Kind::Whole(1, 1 << 16), "Values at each position of a `gpt`; its hidden layers have four times as many.")
-        .of(&[ModelKind::Gpt.name()])
-        .default("64"),
+    Key::new(
+        "model.width",
+        Kind::Whole(1, 1 << 16),
+        "Values at each position of a `gpt`, whose hidden layers have four times as many, or of a word's vector in a `text-cnn`.",
+    )
+    .of(&[ModelKind::Gpt.name(), ModelKind::TextCnn.name()])
+    .default("64")
+    .usual(&[Usual { kind: ModelKind::TextCnn.name(), toml: "300" }]),
     Key::new(
         "model.file",
         Kind::Path,
@@ -52,37 +57,54 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.dropout",
         Kind::Number(Range::BELOW_ONE),
-        "Probability that a `gpt` in training sets a value to zero: behind the embedding, each attention and each hidden layer.",
+        "Probability that a `gpt` in training sets a value to zero: behind the embedding, each attention and each hidden layer; of a \
+         `text-cnn` before its linear layer.",
     )
-    .of(&[ModelKind::Gpt.name()])
-    .default("0.0"),
+    .of(&[ModelKind::Gpt.name(), ModelKind::TextCnn.name()])
+    .default("0.0")
+    .usual(&[Usual { kind: ModelKind::TextCnn.name(), toml: "0.5" }]),
     Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
         .of(&[ModelKind::Sequential.name()])
         .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
     Key::new("model.layers.kind", Kind::Choice(LayerKind::CHOICES), "What the layer does.").example("\"linear\"").sweep(),
     Key::new("model.layers.outputs", Kind::Whole(1, 1 << 20), "Width, or channels, of the layer's result.")
-        .of(&[LayerKind::Linear.name(), LayerKind::Conv.name()])
+        .of(&[LayerKind::Linear.name(), LayerKind::Conv.name(), LayerKind::TextConv.name()])
         .example("500")
         .sweep(),
-    Key::new("model.layers.kernel", Kind::Whole(1, 1024), "Side of the square window.")
-        .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+    Key::new("model.layers.kernel", Kind::Whole(1, 1024), "Side of the square window; of `text-conv` its positions.")
+        .of(&[
+        LayerKind::Conv.name(),
+        LayerKind::MaxPool.name(),
+        LayerKind::AvgPool.name(),
+        LayerKind::TextConv.name(),
+    ])
         .example("5")
         .sweep(),
     Key::new(
         "model.layers.stride",
         Kind::Whole(1, 1024),
-        "Step of the window; by default 1 for `conv` and the kernel's side for pools.",
+        "Step of the window; by default 1 for `conv` and `text-conv`, and the kernel's side for pools.",
     )
-    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+    .of(&[
+        LayerKind::Conv.name(),
+        LayerKind::MaxPool.name(),
+        LayerKind::AvgPool.name(),
+        LayerKind::TextConv.name(),
+    ])
     .example("2")
     .sweep(),
     Key::new(
         "model.layers.padding",
         Kind::Whole(0, 1024),
-        "What is put on each side of the image: zeros for `conv` and `avg-pool`, for `max-pool` values that are never the \
+        "What is put on each side of the image: zeros for `conv`, `avg-pool` and (at both ends of the text) `text-conv`, for `max-pool` values that are never the \
          largest; of pools at most half of the window.",
     )
-    .of(&[LayerKind::Conv.name(), LayerKind::MaxPool.name(), LayerKind::AvgPool.name()])
+    .of(&[
+        LayerKind::Conv.name(),
+        LayerKind::MaxPool.name(),
+        LayerKind::AvgPool.name(),
+        LayerKind::TextConv.name(),
+    ])
     .default("0")
     .example("2")
     .sweep(),
@@ -155,6 +177,15 @@ pub(crate) const KEYS: &[Key] = &[
         .of(&[LayerKind::Embedding.name()])
         .example("64")
         .sweep(),
+    Key::new(
+        "model.layers.positions",
+        Kind::Flag,
+        "Whether an embedding adds a vector for the position, which attention needs to tell positions apart.",
+    )
+    .of(&[LayerKind::Embedding.name()])
+    .default("true")
+    .example("false")
+    .sweep(),
     Key::new("model.layers.heads", Kind::Whole(1, 1024), "Parts of the width that attend by themselves; they divide it.")
         .of(&[LayerKind::Attention.name()])
         .example("4")
@@ -162,16 +193,20 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.layers",
         Kind::Layers,
-        "The layers of a block; residual blocks may be among them, but no other block of layers.",
+        "The layers of a block, frozen layers or an auxiliary head; residual blocks may be among them, but no other block of layers.",
     )
-    .of(&[LayerKind::Block.name()])
+    .of(&[LayerKind::Block.name(), LayerKind::Frozen.name(), LayerKind::AuxiliaryHead.name()])
     .example("[{ kind = \"residual\", branch = [\"layer-norm\", { kind = \"attention\", heads = 4 }] }]")
     .sweep(),
+    Key::new("model.layers.weight", Kind::Number(Range::POSITIVE), "Factor of an auxiliary head's cross-entropy in the loss.")
+        .of(&[LayerKind::AuxiliaryHead.name()])
+        .default("0.3")
+        .sweep(),
     Key::new(
         "model.layers.branches",
         Kind::LayerRows,
         "The rows of layers over the same input whose channels are put one behind the other; all give images of the same \
-         sides. An empty row passes the input on. No dropout and no other block in them.",
+         sides, or all give flat vectors. An empty row passes the input on. No dropout and no other block in them.",
     )
     .of(&[LayerKind::Branches.name()])
     .example("[[{ kind = \"conv\", outputs = 16, kernel = 1 }], [{ kind = \"conv\", outputs = 16, kernel = 3, padding = 1 }]]")

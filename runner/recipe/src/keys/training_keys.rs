@@ -4,8 +4,8 @@
 use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
 use crate::spec::family::Family;
 use crate::{
-    CardShare, DatasetKind, LrScaleKind, LrShapeKind, OptimizerKind, PartitionKind, Sampling, SplitKind,
-    TargetMetric, TextTokens, Tunnel,
+    AugmentKind, CardShare, DatasetKind, LrScaleKind, LrShapeKind, OptimizerKind, PartitionKind, Sampling,
+    SplitKind, TargetMetric, TextTokens, Tunnel,
 };
 
 /// Far above the smallest number in single precision, in which updates are computed.
@@ -18,16 +18,19 @@ pub(crate) const KEYS: &[Key] = &[
         "dataset.path",
         Kind::Path,
         "The folder with the data set's files; relative to the recipe (on the command line: to the current \
-         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, whose four \
-         files are your own, it has no default. Of `text-lines` it is the file itself.",
+         folder). By default where `bakeoff data fetch` puts them: in BAKEOFF_DATA, else in `data`; of `npy`, `safetensors`, \
+         `image-folder` and `text`, whose files are your own, it has no default. Of `text-lines` it is the file itself.",
     )
     .of(&[
         DatasetKind::Mnist.name(),
         DatasetKind::FashionMnist.name(),
         DatasetKind::Cifar10.name(),
         DatasetKind::Cifar100.name(),
+        DatasetKind::ImageFolder.name(),
         DatasetKind::Npy.name(),
+        DatasetKind::Safetensors.name(),
         DatasetKind::TextLines.name(),
+        DatasetKind::Text.name(),
     ])
     .example("\"data/mnist\""),
     Key::new("dataset.train", Kind::Whole(1, 10_000_000), "Training samples to draw.")
@@ -43,12 +46,48 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[DatasetKind::Synthetic.name()])
     .default("1"),
-    Key::new("dataset.context", Kind::Whole(2, 65_536), "Tokens of a window of the text, which is one sample.")
-        .of(&[DatasetKind::TextLines.name()])
-        .default("64"),
-    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of the text are.")
-        .of(&[DatasetKind::TextLines.name()])
-        .default("\"bytes\""),
+    Key::new(
+        "dataset.resize",
+        Kind::Whole(8, 4096),
+        "Pixels of the shorter side, to which each picture is scaled before the square of `crop` is cut out.",
+    )
+    .of(&[DatasetKind::ImageFolder.name()])
+    .default("256"),
+    Key::new(
+        "dataset.crop",
+        Kind::Whole(8, 4096),
+        "Pixels of each side of the square that a model sees; from the middle of the picture, unless `augment` moves it. At most `resize`.",
+    )
+    .of(&[DatasetKind::ImageFolder.name()])
+    .default("224"),
+    Key::new(
+        "dataset.context",
+        Kind::Whole(2, 65_536),
+        "Tokens of a sample: of `text-lines` a window of the text, of `text` the first ones of each text. Shorter texts are padded at \
+         their end.",
+    )
+    .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
+    .default("64"),
+    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of a text are.")
+        .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
+        .default("\"bytes\"")
+        .usual(&[Usual { kind: DatasetKind::Text.name(), toml: "\"words\"" }]),
+    Key::new(
+        "dataset.vocabulary",
+        Kind::Whole(1, 1_000_000),
+        "Tokens of train.csv that have a number of their own, from 2 on: the most frequent ones, of equally frequent ones the first in \
+         byte order. 0 is padding, 1 is whatever else there is.",
+    )
+    .of(&[DatasetKind::Text.name()])
+    .default("20000"),
+    Key::new(
+        "dataset.header",
+        Kind::Flag,
+        "Whether the first line of train.csv and of test.csv names their columns. It has no default: nothing in a file tells a name \
+         from a label.",
+    )
+    .of(&[DatasetKind::Text.name()])
+    .example("false"),
     Key::new(
         "dataset.test-share",
         Kind::Share(Range::INSIDE_ONE),
@@ -66,6 +105,14 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[PartitionKind::Dirichlet.name()])
     .default("0.3"),
+    Key::new(
+        "dataset.augment",
+        Kind::ChoiceList(AugmentKind::CHOICES),
+        "How images are changed at random when they are trained on, keyed by seed, epoch and sample: within an epoch a sample is changed \
+         in one way, on whichever worker. Evaluations see them as they are.",
+    )
+    .default("[]")
+    .example("[\"crop\", \"flip\"]"),
     Key::new("dataset.sampling", Kind::Choice(Sampling::CHOICES), "How a pass over the samples is drawn.")
         .default("\"permutation\""),
     Key::new(

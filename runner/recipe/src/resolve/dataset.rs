@@ -1,8 +1,10 @@
-//! Settings of `dataset` to its description; of a user's arrays or text, that is also what they are.
+//! Settings of `dataset` to its description; of a user's arrays, pictures or text, that is also what they are.
 
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::Cell;
+use crate::resolve::labelled_text::LabelledTexts;
+use crate::resolve::pictures::{self, PictureFolders};
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
@@ -18,33 +20,46 @@ pub(crate) const PATH: KeyId = id("dataset.path");
 pub(crate) const TRAIN_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.train");
 const TEST_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.test");
 const SEED: Defaulted<u64> = Defaulted::whole("dataset.seed");
-const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
-const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
+pub(crate) const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
+pub(crate) const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
 const TEST_SHARE: Defaulted<f64> = Defaulted::number("dataset.test-share");
 const PARTITION: Defaulted<PartitionKind> = Defaulted::choice("dataset.partition.kind");
 const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
 const SAMPLING: Defaulted<Sampling> = Defaulted::choice("dataset.sampling");
 pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validation");
 
-/// What the folders of arrays and the texts hold, each looked at once.
+/// How the arrays of a folder are looked at.
+type Describe = fn(&dyn Files, &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
+
+/// What the folders of arrays and pictures and the texts hold, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
+    /// Of texts with labels.
+    pub(crate) labelled: LabelledTexts<'a>,
     texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
-    seen: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
+    seen: BTreeMap<(PathBuf, &'static str), Result<ArrayProfile, Vec<ArrayProblem>>>,
+    pictures: PictureFolders,
 }
 
 impl<'a> Folders<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Self {
-        Self { files, texts: BTreeMap::new(), seen: BTreeMap::new() }
+        Self {
+            files,
+            labelled: LabelledTexts::new(files),
+            texts: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            pictures: PictureFolders::default(),
+        }
     }
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
-    fn arrays(&mut self, cell: &mut Cell<'_>, path: &Path) -> ArrayProfile {
+    fn arrays(&mut self, cell: &mut Cell<'_>, path: &Path, of: Describe) -> ArrayProfile {
         let Some(span) = cell.settings.given(PATH).map(|leaf| leaf.span) else {
             cell.miss(PATH, ": your own arrays are in a folder of yours");
             return ArrayProfile::UNKNOWN;
         };
-        let found = self.seen.entry(path.to_owned()).or_insert_with(|| self.files.arrays(path));
+        let kind = KIND.of(cell.settings).name();
+        let found = self.seen.entry((path.to_owned(), kind)).or_insert_with(|| of(self.files, path));
         match found {
             Ok(profile) => *profile,
             Err(problems) => {
@@ -128,13 +143,25 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         DatasetKind::FashionMnist => Source::FashionMnist { path },
         DatasetKind::Cifar10 => Source::Cifar10 { path },
         DatasetKind::Cifar100 => Source::Cifar100 { path },
+        DatasetKind::ImageFolder => {
+            let pictures = folders.pictures.of(cell, folders.files, &path);
+            Source::ImageFolder { path, pictures }
+        }
         DatasetKind::Npy => {
-            let arrays = folders.arrays(cell, &path);
+            let arrays = folders.arrays(cell, &path, |files, path| files.arrays(path));
             Source::Npy { path, arrays }
+        }
+        DatasetKind::Safetensors => {
+            let arrays = folders.arrays(cell, &path, |files, path| files.safetensors(path));
+            Source::Safetensors { path, arrays }
         }
         DatasetKind::TextLines => {
             let text = folders.text(cell, &path);
             Source::TextLines { path, text }
+        }
+        DatasetKind::Text => {
+            let texts = folders.labelled.read(cell, &path);
+            Source::Text { path, texts }
         }
         DatasetKind::Synthetic => Source::Synthetic {
             train: TRAIN_SAMPLES.of(settings) as u32,
@@ -148,6 +175,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
         PartitionKind::Dirichlet => Partition::Dirichlet { alpha: ALPHA.of(settings) },
     };
     cell.findings.extend(without_classes(cell, &source, &partition));
+    let augment = pictures::augmentation(cell, &source);
     let sampling = SAMPLING.of(settings);
-    Dataset { source, partition, validation: VALIDATION.of(settings), sampling }
+    Dataset { source, partition, validation: VALIDATION.of(settings), sampling, augment }
 }

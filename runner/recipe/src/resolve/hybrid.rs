@@ -53,6 +53,8 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             coded_parts(settings, spec, mp),
             nothing_travels(settings, spec),
             norm_of_rounds(settings, spec),
+            heads_of_rounds(settings, spec),
+            frozen_below_split(settings, spec),
         ];
         findings.extend(all.into_iter().flatten());
     }
@@ -170,8 +172,13 @@ fn nothing_travels(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
 fn norm_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
     let model = spec.model.layered()?;
     let above = spec.model_partition().above();
-    let weighted = model.layers.iter().filter(|placed| !placed.parameters.is_empty());
-    let layer = weighted.skip(above.start).find(|placed| placed.looks_across_batch())?;
+    let weighted = |place: &usize| !model.layers[*place].parameters.is_empty();
+    // What lies below the first weights belongs to them.
+    let begin = match above.start {
+        0 => 0,
+        start => (0..model.layers.len()).filter(weighted).nth(start)?,
+    };
+    let layer = model.layers[begin..].iter().find(|placed| placed.looks_across_batch())?;
     let what =
         format!("{} of the model would normalise the rows of a round, not a worker's batch", layer.name);
     Some(
@@ -179,6 +186,39 @@ fn norm_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
             .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "batch norm above split layers")
             .at_option(settings.span(MP), "works on rows of all its workers in rounds")
             .cure("put batch norm below the first layer that is split, or take `mp = 1`; with a higher `least-ccr` fewer layers are split"),
+    )
+}
+
+/// A second loss in the middle of a model, of the worker's own batch.
+fn heads_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let model = spec.model.layered()?;
+    let head = model.layers.iter().find(|placed| matches!(placed.layer, Layer::AuxiliaryHead { .. }))?;
+    let what = format!("{} of the model has a loss of a worker's batch, not of a round", head.name);
+    Some(
+        Finding::new("R175", what)
+            .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "an auxiliary head")
+            .at_option(settings.span(MP), "works on rows of all its workers in rounds")
+            .cure("take `mp = 1`, or the model without its auxiliary heads"),
+    )
+}
+
+/// Frozen layers that belong to a split layer, whose rows are those of the whole group.
+fn frozen_below_split(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let model = spec.model.layered()?;
+    if spec.model_partition().split().start > 0 {
+        return None;
+    }
+    let below = model.layers.iter().take_while(|placed| placed.parameters.is_empty());
+    let frozen = below.filter(|placed| matches!(placed.layer, Layer::Frozen { .. })).last()?;
+    let what = format!("each worker of a group would compute {} for the rows of all of them", frozen.name);
+    Some(
+        Finding::new("R176", what)
+            .at_option(
+                settings.span(LAYERS).or(settings.span(MODEL_KIND)),
+                "frozen layers below the first one that is split",
+            )
+            .at_option(settings.span(MP), "workers of each group")
+            .cure("take `mp = 1`: a model of which little is trained has little to divide"),
     )
 }
 

@@ -5,7 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
-use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit};
+use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, TextCnnSizes};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
@@ -35,6 +35,8 @@ struct Blueprint {
     layers: Option<Span>,
     /// The sizes of a `gpt`.
     sizes: Option<GptSizes>,
+    /// Those of a `text-cnn`.
+    text_sizes: Option<TextCnnSizes>,
     data: DatasetProfile,
 }
 
@@ -65,8 +67,13 @@ impl<'a> Models<'a> {
             | ModelKind::Vgg19
             | ModelKind::VggCifar
             | ModelKind::Cifar100Cnn
+            | ModelKind::Cifar100Convex
+            | ModelKind::Alexnet
+            | ModelKind::AlexnetCifar
+            | ModelKind::Googlenet
             | ModelKind::VggSplitbrain
             | ModelKind::Gpt
+            | ModelKind::TextCnn
             | ModelKind::Sequential) => self.layers(cell, kind, source),
         }
     }
@@ -87,10 +94,16 @@ impl<'a> Models<'a> {
             width: WIDTH.of(settings) as usize,
             dropout: DropoutRate::new(DROPOUT.of(settings)),
         });
-        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
+        let text_sizes = (kind == ModelKind::TextCnn).then(|| TextCnnSizes {
+            width: WIDTH.of(settings) as usize,
+            dropout: DropoutRate::new(DROPOUT.of(settings)),
+        });
+        let blueprint =
+            Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, text_sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
             let layers = architecture::layers(kind, data.classes)
                 .or_else(|| sizes.map(architecture::gpt_layers))
+                .or_else(|| text_sizes.map(|sizes| architecture::text_cnn_layers(sizes, data.classes)))
                 .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
             architecture::place(kind, &layers, data)
         });
@@ -107,8 +120,8 @@ impl<'a> Models<'a> {
             cell.miss(FILE, " from a TorchScript model");
             return Model::File(ModelFile { file: PathBuf::new(), layout: ModelLayout::unknown(input) });
         };
-        if data.targets == Targets::NextTokens {
-            cell.findings.push(of_tokens(cell));
+        if let Shape::Tokens(..) = input {
+            cell.findings.push(of_tokens(cell, data.targets));
             return Model::File(ModelFile { file, layout: ModelLayout::unknown(input) });
         }
         if !is_known(source) {
@@ -133,9 +146,16 @@ impl<'a> Models<'a> {
     }
 }
 
-/// Whether the shape of the data is known: that of arrays or a text that cannot be used is not, nor what fits them.
+/// Whether the shape of the data is known: that of arrays, pictures or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(source, Source::Npy { .. } | Source::TextLines { .. });
+    let own = matches!(
+        source,
+        Source::ImageFolder { .. }
+            | Source::Npy { .. }
+            | Source::Safetensors { .. }
+            | Source::TextLines { .. }
+            | Source::Text { .. }
+    );
     !own || source.training_samples().is_some()
 }
 
@@ -177,12 +197,16 @@ fn too_few_scores(cell: &Cell<'_>, layout: &ModelLayout, data: DatasetProfile) -
     })
 }
 
-/// A file that would have to score tokens.
-fn of_tokens(cell: &Cell<'_>) -> Finding {
-    Finding::new("R183", "a model file scores classes, and a text has tokens that come next")
+/// A file that would have to take tokens, or to score them.
+fn of_tokens(cell: &Cell<'_>, targets: Targets) -> Finding {
+    let (title, model) = match targets {
+        Targets::NextTokens => ("a model file scores classes, and a text has tokens that come next", "gpt"),
+        Targets::Class => ("a model file takes numbers, and a text has tokens", "text-cnn"),
+    };
+    Finding::new("R183", title)
         .at_option(cell.settings.span(KIND), "a model in a file")
         .at_option(cell.settings.span(DATASET_KIND), "a text")
-        .cure("take `kind = \"gpt\"`, or a `sequential` model that begins with `embedding`")
+        .cure(format!("take `kind = \"{model}\"`, or a `sequential` model that begins with `embedding`"))
 }
 
 /// A file that other machines do not have.

@@ -6,7 +6,7 @@ use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
     assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure,
-    optimizer, period, quantize_range, schedule, strategy, training,
+    optimizer, period, pictures, quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -43,6 +43,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(quantize_range::findings(kind, settings, workers));
         cell.findings.extend(gossip::findings(settings, &strategy, workers));
         let dataset = dataset::read(&mut cell, &mut self.arrays);
+        cell.findings.extend(pictures::copied(&cell, &dataset, &cluster));
         let (emulation, findings) = emulation::emulation(settings, &cluster, self.machine);
         cell.findings.extend(findings);
         let train = training::read(&mut cell, workers, &dataset);

@@ -143,7 +143,10 @@ fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Datase
             | DatasetKind::FashionMnist
             | DatasetKind::Cifar10
             | DatasetKind::Cifar100
-            | DatasetKind::Npy => "give more samples",
+            | DatasetKind::ImageFolder
+            | DatasetKind::Npy
+            | DatasetKind::Safetensors
+            | DatasetKind::Text => "give more samples",
         };
         cell.findings.push(
             Finding::new(

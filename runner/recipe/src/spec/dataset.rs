@@ -2,7 +2,10 @@
 
 use crate::Shape;
 use crate::files::tidy;
+use crate::spec::augment::Augmentation;
 use crate::spec::family::family;
+use crate::spec::labelled_text::LabelledTextProfile;
+use crate::spec::pictures::PictureProfile;
 use crate::spec::text::TextProfile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,9 @@ pub struct Dataset {
     /// How a pass over the samples is drawn.
     #[serde(default)]
     pub sampling: Sampling,
+    /// How training pictures are changed each time they are met. Absent where they are not, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Augmentation::is_none")]
+    pub augment: Augmentation,
 }
 
 family! {
@@ -43,16 +49,21 @@ family! {
             IDX files.",
         Cifar10 = "cifar10": "Photographs, 32 x 32 in colour, ten classes: the binary batches.",
         Cifar100 = "cifar100": "Photographs, 32 x 32 in colour, a hundred classes: the binary files.",
+        ImageFolder = "image-folder": "Your own pictures, JPEG or PNG: train/CLASS/*.jpg and test/CLASS/*.jpg (or val) in the folder \
+            `dataset.path`. Classes are the folders in train, by the order of their names. Each picture is scaled until its \
+            shorter side has `resize` pixels; the middle square of `crop` pixels is what a model sees, in colour. Pictures are \
+            decoded while workers train, and never all in memory.",
         Npy = "npy": "Your own data: the NumPy arrays train_x.npy, train_y.npy, test_x.npy and test_y.npy of the \
             folder `dataset.path`. Features are [samples, values] or [samples, channels, rows, columns], of bytes, \
             which are normalised as pictures are, or of floats, which are taken as they are; labels are integers from 0 on.",
+        Safetensors = "safetensors": "Your own data as safetensors: train.safetensors and test.safetensors of the folder \
+            `dataset.path`, each with the tensors x and y, which are what the arrays of `npy` are.",
         TextLines = "text-lines": "Your own text: the file `dataset.path`, in which a model learns which token comes next. It is cut \
             into windows of `context` tokens, one behind the other: each is a sample, each token is a target once per pass. The \
             last `test-share` of the windows are the test set.",
-    }
-    later {
-        "image-folder": "One folder of images per class.",
-        "text": "Lines of text with a label.",
+        Text = "text": "Your own texts with a label each: train.csv and test.csv of the folder `dataset.path`, with the label in the \
+            first column and the text in the others, which are joined by a space. Labels are any words; the classes are those of \
+            train.csv, in byte order. The vocabulary is that of train.csv.",
     }
 }
 
@@ -143,6 +154,11 @@ const IDX_FILES: &[&str] = &[
 const CIFAR10_BATCHES: &[&str] =
     &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 
+const TENSOR_FILES: &[&str] = &["train.safetensors", "test.safetensors"];
+
+/// Of labelled texts.
+const CSV_FILES: &[&str] = &["train.csv", "test.csv"];
+
 const ARRAY_FILES: &[&str] = &["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"];
 
 /// Published files may lie there compressed.
@@ -150,10 +166,11 @@ const PLAIN_OR_PACKED: &[&str] = &["", ".gz"];
 const PLAIN: &[&str] = &[""];
 
 impl DatasetKind {
-    /// The files that a worker reads in the data set's folder; `None` for one that is built in, or is a file that the recipe names.
+    /// The files that a worker reads in the data set's folder; `None` for one that is built in, is a file that the
+    /// recipe names, or has folders of files.
     pub const fn files(self) -> Option<DatasetFiles> {
         let files = match self {
-            Self::Synthetic | Self::TextLines => return None,
+            Self::Synthetic | Self::TextLines | Self::ImageFolder => return None,
             Self::Mnist | Self::FashionMnist => {
                 DatasetFiles { required: IDX_FILES, some: &[], endings: PLAIN_OR_PACKED }
             }
@@ -166,6 +183,8 @@ impl DatasetKind {
                 DatasetFiles { required: &["train.bin", "test.bin"], some: &[], endings: PLAIN_OR_PACKED }
             }
             Self::Npy => DatasetFiles { required: ARRAY_FILES, some: &[], endings: PLAIN },
+            Self::Safetensors => DatasetFiles { required: TENSOR_FILES, some: &[], endings: PLAIN },
+            Self::Text => DatasetFiles { required: CSV_FILES, some: &[], endings: PLAIN },
         };
         Some(files)
     }
@@ -178,7 +197,12 @@ impl DatasetKind {
             Self::FashionMnist => Some("fashion-mnist"),
             Self::Cifar10 => Some("cifar-10"),
             Self::Cifar100 => Some("cifar-100"),
-            Self::Synthetic | Self::Npy | Self::TextLines => None,
+            Self::Synthetic
+            | Self::ImageFolder
+            | Self::Npy
+            | Self::Safetensors
+            | Self::TextLines
+            | Self::Text => None,
         }
     }
 }
@@ -216,11 +240,25 @@ pub enum Source {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
     },
+    /// A user's own pictures.
+    ImageFolder {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// What was found there when the recipe was read, and what is seen of each; a worker that finds anything else refuses it.
+        pictures: PictureProfile,
+    },
     /// A user's own NumPy arrays.
     Npy {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
         /// What was found there when the recipe was read; a worker that finds anything else refuses it.
+        arrays: ArrayProfile,
+    },
+    /// A user's own arrays in safetensors files.
+    Safetensors {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// As of `Npy`.
         arrays: ArrayProfile,
     },
     /// A user's own text.
@@ -229,6 +267,13 @@ pub enum Source {
         path: PathBuf,
         /// What was found there when the recipe was read, and how it is cut; a worker that finds anything else refuses it.
         text: TextProfile,
+    },
+    /// A user's own texts with a label each.
+    Text {
+        /// The folder, made absolute when the recipe was read.
+        path: PathBuf,
+        /// How they are read, and what was found there when the recipe was read; a worker that finds anything else refuses it.
+        texts: LabelledTextProfile,
     },
 }
 
@@ -241,8 +286,11 @@ impl Source {
             Self::FashionMnist { .. } => DatasetKind::FashionMnist,
             Self::Cifar10 { .. } => DatasetKind::Cifar10,
             Self::Cifar100 { .. } => DatasetKind::Cifar100,
+            Self::ImageFolder { .. } => DatasetKind::ImageFolder,
             Self::Npy { .. } => DatasetKind::Npy,
+            Self::Safetensors { .. } => DatasetKind::Safetensors,
             Self::TextLines { .. } => DatasetKind::TextLines,
+            Self::Text { .. } => DatasetKind::Text,
         }
     }
 
@@ -256,12 +304,19 @@ impl Source {
             }
             Self::Cifar10 { .. } => DatasetProfile::of_classes(COLOUR, 10),
             Self::Cifar100 { .. } => DatasetProfile::of_classes(COLOUR, 100),
-            Self::Npy { arrays, .. } => DatasetProfile::of_classes(arrays.shape, arrays.classes as usize),
+            Self::ImageFolder { pictures, .. } => {
+                let side = pictures.crop as usize;
+                DatasetProfile::of_classes(Shape::Image(3, side, side), pictures.classes as usize)
+            }
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => {
+                DatasetProfile::of_classes(arrays.shape, arrays.classes as usize)
+            }
             Self::TextLines { text, .. } => DatasetProfile {
                 input: Shape::Tokens(text.context as usize, text.vocabulary as usize),
                 classes: text.vocabulary as usize,
                 targets: Targets::NextTokens,
             },
+            Self::Text { texts, .. } => texts.of_samples(),
         }
     }
 
@@ -273,8 +328,11 @@ impl Source {
             | Self::FashionMnist { path }
             | Self::Cifar10 { path }
             | Self::Cifar100 { path }
+            | Self::ImageFolder { path, .. }
             | Self::Npy { path, .. }
-            | Self::TextLines { path, .. } => Some(path),
+            | Self::Safetensors { path, .. }
+            | Self::TextLines { path, .. }
+            | Self::Text { path, .. } => Some(path),
         }
     }
 
@@ -282,8 +340,14 @@ impl Source {
     pub fn training_samples(&self) -> Option<u64> {
         match self {
             Self::Synthetic { train, .. } => Some(u64::from(*train)),
-            Self::Npy { arrays, .. } => Some(u64::from(arrays.train)).filter(|samples| *samples > 0),
+            Self::ImageFolder { pictures, .. } => {
+                Some(u64::from(pictures.train)).filter(|samples| *samples > 0)
+            }
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => {
+                Some(u64::from(arrays.train)).filter(|samples| *samples > 0)
+            }
             Self::TextLines { text, .. } => Some(u64::from(text.train)).filter(|samples| *samples > 0),
+            Self::Text { texts, .. } => Some(u64::from(texts.size.train)).filter(|samples| *samples > 0),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 None
             }
@@ -294,8 +358,10 @@ impl Source {
     pub fn test_samples(&self) -> u64 {
         match self {
             Self::Synthetic { test, .. } => u64::from(*test),
-            Self::Npy { arrays, .. } => u64::from(arrays.test),
+            Self::ImageFolder { pictures, .. } => u64::from(pictures.test),
+            Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => u64::from(arrays.test),
             Self::TextLines { text, .. } => u64::from(text.test),
+            Self::Text { texts, .. } => u64::from(texts.size.test),
             Self::Mnist { .. } | Self::FashionMnist { .. } | Self::Cifar10 { .. } | Self::Cifar100 { .. } => {
                 10_000
             }
@@ -312,7 +378,10 @@ impl Source {
             Self::FashionMnist { .. } => Self::FashionMnist { path },
             Self::Cifar10 { .. } => Self::Cifar10 { path },
             Self::Cifar100 { .. } => Self::Cifar100 { path },
+            Self::ImageFolder { pictures, .. } => Self::ImageFolder { path, pictures: *pictures },
             Self::Npy { arrays, .. } => Self::Npy { path, arrays: *arrays },
+            Self::Safetensors { arrays, .. } => Self::Safetensors { path, arrays: *arrays },
+            Self::Text { texts, .. } => Self::Text { path, texts: *texts },
             Self::TextLines { path: file, text } => {
                 let same = path.file_name() == file.file_name();
                 let path = if same { path } else { path.join(file.file_name().unwrap_or_default()) };

@@ -73,6 +73,8 @@ family! {
         MaxPool = "max-pool": "The largest value of each square window.",
         AvgPool = "avg-pool": "The mean of each square window.",
         GlobalAvgPool = "global-avg-pool": "The mean of each channel: an image becomes a flat vector of its channels.",
+        GlobalMaxPool = "global-max-pool": "The largest value of each channel of an image, or of each value over all positions of a text: \
+            a flat vector comes out.",
         BatchNorm = "batch-norm": "Each channel of an image, or value of a flat vector, minus its mean, divided by \
             sqrt(variance + 1e-5), times a weight that begins at 1, plus a bias that begins at 0. Training takes mean \
             and variance from the samples that the worker computes at once (its share of the batch, or a piece of it \
@@ -85,10 +87,12 @@ family! {
         Residual = "residual": "branch(x) + shortcut(x): two rows of layers over the same input, added; without a \
             `shortcut`, x itself is added. One layer for schedules and exchanges: its gradient is complete at once.",
         Branches = "branches": "Rows of layers over the same input, whose channels are put one behind the other: an inception \
-            module. One layer for schedules and exchanges, as `residual` is.",
+            module; or whose flat vectors are. One layer for schedules and exchanges, as `residual` is.",
         Relu = "relu": "max(x, 0).",
-        Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position; both are \
-            learned. The first layer of a model for texts.",
+        Embedding = "embedding": "A vector of `width` values for each token of a text, plus one for its position unless `positions = false`; \
+            both are learned. The first layer of a model for texts.",
+        TextConv = "text-conv": "Convolution along the positions of a text, with a bias: each result is a sum over `kernel` neighbouring \
+            positions.",
         LayerNorm = "layer-norm": "The values at each position of a text, or those of a flat vector, minus their mean, divided by \
             sqrt(variance + 1e-5), times weights that begin at 1, plus biases that begin at 0.",
         Attention = "attention": "Causal self-attention: each position of a text takes a weighted mean of what is at the \
@@ -96,6 +100,10 @@ family! {
         Gelu = "gelu": "x times the probability that a standard normal variable is below x.",
         Block = "block": "The layers that `layers` lists, one behind the other, as one layer for schedules and exchanges: its \
             gradient is complete at once.",
+        Frozen = "frozen": "The layers that `layers` lists, whose weights stay as they were drawn: they are neither trained nor \
+            exchanged, and belong to the layer before them, as layers without weights do.",
+        AuxiliaryHead = "auxiliary-head": "A classifier of the layers that `layers` lists, over what comes in, which is passed on \
+            as it is. Its cross-entropy times `weight` is part of the loss while training; evaluation leaves it out.",
         TiedHead = "tied-head": "Scores of the next token at each position of a text: the products with the vectors that the \
             embedding has for the tokens. It has no weights of its own. Without a bias.",
         Dropout = "dropout": "Sets values to zero at random while training.",
@@ -158,6 +166,8 @@ pub enum Layer {
     },
     /// Mean of each channel.
     GlobalAvgPool,
+    /// The largest value of each channel, or of each value over all positions; of several the first.
+    GlobalMaxPool,
     /// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167, algorithm 1) of each channel, or of each value of a flat
     /// vector: gamma (x - mean) / sqrt(variance + 1e-5) + beta, with the variance of the population.
     BatchNorm,
@@ -181,7 +191,7 @@ pub enum Layer {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shortcut: Vec<Layer>,
     },
-    /// The channels of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
+    /// The channels, or the flat vectors, of several rows one behind the other (Szegedy et al., 2015, arXiv 1409.4842, figure 2).
     Branches {
         /// The layers of each row, at least one row; an empty one passes the input on. No dropout and no block in them.
         branches: Vec<Vec<Layer>>,
@@ -192,6 +202,20 @@ pub enum Layer {
     Embedding {
         /// Values at each position.
         width: usize,
+        /// Whether there is a P.
+        #[serde(default = "positioned", skip_serializing_if = "is_positioned")]
+        positions: bool,
+    },
+    /// Convolution along the positions of a text, over all values at each.
+    TextConv {
+        /// Values at each position of the result.
+        outputs: usize,
+        /// Positions that are summed over.
+        kernel: usize,
+        /// Step of the kernel.
+        stride: usize,
+        /// Positions of zeros at each end.
+        padding: usize,
     },
     /// Layer normalisation (Ba et al., 2016, arXiv 1607.06450, equation 3) over the last dimension: gamma (x - mean) /
     /// sqrt(variance + 1e-5) + beta, with the variance of the population.
@@ -208,6 +232,18 @@ pub enum Layer {
     Block {
         /// The layers, at least one; residual blocks may be among them.
         layers: Vec<Layer>,
+    },
+    /// Several layers that are not trained.
+    Frozen {
+        /// The layers, at least one with weights; residual blocks may be among them.
+        layers: Vec<Layer>,
+    },
+    /// A second classifier of what lies in the middle of a model (Szegedy et al., 2015, arXiv 1409.4842, section 5).
+    AuxiliaryHead {
+        /// The layers, from what comes in to a score for each class.
+        layers: Vec<Layer>,
+        /// Factor of its cross-entropy in the loss.
+        weight: f32,
     },
     /// E x: the scores of the tokens, by the embedding's own matrix (Press and Wolf, 2017, arXiv 1608.05859).
     TiedHead,
@@ -227,6 +263,15 @@ fn biased() -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_biased(bias: &bool) -> bool {
     *bias
+}
+
+fn positioned() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_positioned(positions: &bool) -> bool {
+    *positions
 }
 
 fn one() -> usize {
@@ -257,16 +302,20 @@ impl Layer {
             Self::MaxPool { .. } => LayerKind::MaxPool,
             Self::AvgPool { .. } => LayerKind::AvgPool,
             Self::GlobalAvgPool => LayerKind::GlobalAvgPool,
+            Self::GlobalMaxPool => LayerKind::GlobalMaxPool,
             Self::BatchNorm => LayerKind::BatchNorm,
             Self::LocalResponseNorm { .. } => LayerKind::LocalResponseNorm,
             Self::Residual { .. } => LayerKind::Residual,
             Self::Branches { .. } => LayerKind::Branches,
             Self::Relu => LayerKind::Relu,
             Self::Embedding { .. } => LayerKind::Embedding,
+            Self::TextConv { .. } => LayerKind::TextConv,
             Self::LayerNorm => LayerKind::LayerNorm,
             Self::Attention { .. } => LayerKind::Attention,
             Self::Gelu => LayerKind::Gelu,
             Self::Block { .. } => LayerKind::Block,
+            Self::Frozen { .. } => LayerKind::Frozen,
+            Self::AuxiliaryHead { .. } => LayerKind::AuxiliaryHead,
             Self::TiedHead => LayerKind::TiedHead,
             Self::Dropout { .. } => LayerKind::Dropout,
             Self::Flatten => LayerKind::Flatten,
@@ -311,28 +360,32 @@ pub struct PlacedLayer {
     pub parameters: Vec<Parameter>,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two.
     pub flops: u64,
-    /// Of a residual block or branches their layers in their places, of a plain block its layers as the branch; of every other layer
-    /// nothing.
+    /// Of a residual block or branches their layers in their places; of a plain block, of frozen layers and of an auxiliary head their
+    /// layers as the branch; of every other layer nothing.
     #[serde(default, skip_serializing_if = "Paths::is_empty")]
     pub paths: Paths,
 }
 
 impl PlacedLayer {
-    /// Whether its result depends on the other examples of the batch: batch norm, or a block of either kind with it.
+    /// Whether its result depends on the other examples of the batch: batch norm, or a block of any kind with it.
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {
             Layer::BatchNorm => true,
-            Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. } => {
-                self.paths.layers().any(Self::looks_across_batch)
-            }
+            Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. } => self.paths.layers().any(Self::looks_across_batch),
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Embedding { .. }
+            | Layer::TextConv { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
             | Layer::Gelu
@@ -342,9 +395,51 @@ impl PlacedLayer {
         }
     }
 
-    /// Values of one example that a forward pass keeps for the backward pass.
-    pub fn activations(&self) -> usize {
-        let inside: usize = self.paths.layers().map(Self::activations).sum();
+    /// The tensors that it computes with: its weights, or those of frozen layers.
+    pub fn operands(&self) -> Vec<&Parameter> {
+        match self.layer {
+            Layer::Frozen { .. } => self.paths.layers().flat_map(|inner| &inner.parameters).collect(),
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::MaxPool { .. }
+            | Layer::AvgPool { .. }
+            | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
+            | Layer::BatchNorm
+            | Layer::LocalResponseNorm { .. }
+            | Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::AuxiliaryHead { .. }
+            | Layer::Relu
+            | Layer::Embedding { .. }
+            | Layer::TextConv { .. }
+            | Layer::LayerNorm
+            | Layer::Attention { .. }
+            | Layer::Gelu
+            | Layer::TiedHead
+            | Layer::Dropout { .. }
+            | Layer::Flatten => self.parameters.iter().collect(),
+        }
+    }
+
+    /// Its weights that are not trained.
+    pub fn frozen_parameters(&self) -> Vec<&Parameter> {
+        if let Layer::Frozen { .. } = self.layer { self.operands() } else { Vec::new() }
+    }
+
+    /// Values of one example in the largest result inside of it.
+    pub fn largest_result(&self) -> usize {
+        self.paths.layers().map(Self::largest_result).fold(self.output.size(), usize::max)
+    }
+
+    /// Values of one example that a forward pass keeps for the backward pass. `passes_gradient` says whether there are weights below:
+    /// where not, nothing inside of frozen layers is kept.
+    pub fn activations(&self, passes_gradient: bool) -> usize {
+        if matches!(self.layer, Layer::Frozen { .. }) && !passes_gradient {
+            return self.output.size();
+        }
+        let inside: usize = self.paths.layers().map(|inner| inner.activations(true)).sum();
         // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
         let attended = match (&self.layer, self.input) {
             (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),

@@ -1,6 +1,7 @@
 //! What a run is: the typed, serialisable description that reaches its workers, and the families of names in it.
 
 pub(crate) mod architecture;
+pub(crate) mod augment;
 pub(crate) mod cluster;
 pub(crate) mod communication;
 pub(crate) mod compression;
@@ -8,12 +9,14 @@ pub(crate) mod dataset;
 pub(crate) mod emulation;
 pub(crate) mod family;
 pub(crate) mod graph_words;
+pub(crate) mod labelled_text;
 pub(crate) mod layer;
 pub(crate) mod model;
 pub(crate) mod model_file;
 pub(crate) mod model_partition;
 pub(crate) mod node;
 pub(crate) mod optimizer;
+pub(crate) mod pictures;
 pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod quantity;

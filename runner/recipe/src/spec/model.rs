@@ -1,7 +1,7 @@
 //! Models as pure data: a sequence of layers, or a file; nothing that computes.
 
 use crate::spec::family::family;
-use crate::spec::layer::{Parameter, PlacedLayer, Shape};
+use crate::spec::layer::{Layer, Parameter, PlacedLayer, Shape};
 use crate::spec::model_file::ModelFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,10 +27,21 @@ family! {
         VggCifar = "vgg-cifar": "VGG for CIFAR with 13 convolutions, batch norm and dropout: 15 million weights, 60 MB.",
         Cifar100Cnn = "cifar100-cnn": "Caffe's quick CIFAR model, whose pools round up: three convolutions of 32, 32 and 64 \
             channels, each pooled, and two linear layers; 0.15 million weights.",
+        Cifar100Convex = "cifar100-convex": "`cifar100-cnn`, of which only the last layer is trained: a convex loss, over features that \
+            stay as they were drawn.",
+        Alexnet = "alexnet": "The network of Krizhevsky et al., 2012, for ImageNet: five convolutions, the first two each followed by a \
+            local response norm, three of them in two groups of channels, and three linear layers; 61 million weights for 1000 \
+            classes on 224 x 224 images.",
+        AlexnetCifar = "alexnet-cifar": "AlexNet's widths on 32 x 32 images: a first convolution of 5 with a stride of 2, no groups of \
+            channels, no local response norm; 24.7 million weights, 99 MB.",
+        Googlenet = "googlenet": "The network of Szegedy et al., 2015, for ImageNet: nine inception modules, and two auxiliary heads \
+            while training; 13.4 million weights for 1000 classes on 224 x 224 images, 6.4 million of them the heads'.",
         VggSplitbrain = "vgg-splitbrain": "SplitBrain's variant of VGG: seven convolutions of 64 to 256 \
             channels and three linear layers on 32 x 32 images, 7 million weights, most of them linear.",
         Gpt = "gpt": "A decoder-only transformer in the form of GPT-2 for `dataset.kind = \"text-lines\"`, of `depth` blocks of \
             `width` values with `heads` heads; its context is that of the data set.",
+        TextCnn = "text-cnn": "Kim's convolutional network for `dataset.kind = \"text\"`: vectors of `width` values, filters over 3, 4 and 5 \
+            words with 100 feature maps each, the largest value of each map, dropout, and a linear layer.",
         Sequential = "sequential": "The layers that `model.layers` lists.",
         Torchscript = "torchscript": "A model of your own, which PyTorch exported to `model.file` by \
             `torch.jit.script(model).save(...)`.",
@@ -50,8 +61,13 @@ impl ModelKind {
         Self::Vgg19.name(),
         Self::VggCifar.name(),
         Self::Cifar100Cnn.name(),
+        Self::Cifar100Convex.name(),
+        Self::Alexnet.name(),
+        Self::AlexnetCifar.name(),
+        Self::Googlenet.name(),
         Self::VggSplitbrain.name(),
         Self::Gpt.name(),
+        Self::TextCnn.name(),
         Self::Sequential.name(),
     ];
 }
@@ -107,6 +123,11 @@ family! {
     }
 }
 
+/// Most targets that are evaluated at once.
+pub const TARGETS_AT_ONCE: usize = 1000;
+/// Most values of one result then.
+const LARGEST_RESULT: usize = 1 << 26;
+
 /// A layer of the flat vector of weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightedLayer<'a> {
@@ -116,6 +137,8 @@ pub struct WeightedLayer<'a> {
     pub parameters: &'a [Parameter],
     /// Floating-point operations of one example's forward pass through it and through what follows it without weights.
     pub flops: u64,
+    /// Those of its backward pass: twice as many; of frozen layers one for each of the forward pass, and none below the first weights.
+    pub backward_flops: u64,
 }
 
 impl WeightedLayer<'_> {
@@ -152,10 +175,19 @@ impl Model {
         self.tensors().map(Parameter::size).sum()
     }
 
+    /// Number of weights that are not trained, which a worker holds beside the others.
+    pub fn frozen_weights(&self) -> usize {
+        match self {
+            Self::Layers(model) => model.frozen_tensors().iter().map(|tensor| tensor.size()).sum(),
+            // They lie in the file, and its layout does not list them.
+            Self::File(_) => 0,
+        }
+    }
+
     /// Values of one example that a forward pass keeps for the backward pass.
     pub fn activations(&self) -> usize {
         match self {
-            Self::Layers(model) => model.layers.iter().map(PlacedLayer::activations).sum(),
+            Self::Layers(model) => model.activations().into_iter().sum(),
             Self::File(file) => file.layout.layers.iter().map(|layer| layer.activations).sum(),
         }
     }
@@ -184,22 +216,63 @@ impl From<LayeredModel> for Model {
 }
 
 impl LayeredModel {
+    /// The tensors that are not trained, from the input to the scores.
+    pub fn frozen_tensors(&self) -> Vec<&Parameter> {
+        self.layers.iter().flat_map(PlacedLayer::frozen_parameters).collect()
+    }
+
+    /// Of each layer the values of one example that a forward pass keeps for the backward pass.
+    pub fn activations(&self) -> Vec<usize> {
+        let mut weights = false;
+        let mut kept = |layer: &PlacedLayer| {
+            let own = layer.activations(weights);
+            weights |= !layer.parameters.is_empty();
+            own
+        };
+        self.layers.iter().map(&mut kept).collect()
+    }
+
+    /// Samples of which an evaluation computes the scores at once: up to 1,000, or tokens of a text, and fewer where a result of a layer
+    /// would take more than 256 MiB.
+    pub fn evaluated_at_once(&self) -> usize {
+        let targets = if let Shape::Tokens(length, _) = self.input { length } else { 1 };
+        let fitting = LARGEST_RESULT / self.largest_result().max(1);
+        fitting.min(TARGETS_AT_ONCE / targets.max(1)).max(1)
+    }
+
+    /// Values of one example in its largest result.
+    pub fn largest_result(&self) -> usize {
+        self.layers.iter().map(PlacedLayer::largest_result).fold(self.input.size(), usize::max)
+    }
+
     /// One for each layer with weights. Layers without weights belong to the one before them; those before the first layer
     /// with weights belong to that.
     pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
         let mut weighted: Vec<WeightedLayer<'_>> = Vec::new();
-        let mut before = 0;
-        for PlacedLayer { name, parameters, flops, .. } in &self.layers {
+        let (mut before, mut back_before) = (0, 0);
+        for PlacedLayer { name, layer, parameters, flops, .. } in &self.layers {
+            let back = match layer {
+                Layer::Frozen { .. } if weighted.is_empty() => 0,
+                Layer::Frozen { .. } => *flops,
+                _ => 2 * flops,
+            };
             match weighted.last_mut() {
                 _ if !parameters.is_empty() => {
                     weighted.push(WeightedLayer {
                         name,
                         parameters,
                         flops: flops + std::mem::take(&mut before),
+                        backward_flops: back + std::mem::take(&mut back_before),
                     });
                 }
-                Some(last) => last.flops += flops,
-                None => before += flops,
+                Some(last) => {
+                    last.flops += flops;
+                    last.backward_flops += back;
+                }
+                None => {
+                    before += flops;
+                    back_before += back;
+                }
             }
         }
         weighted

@@ -80,7 +80,7 @@ impl ModelFile {
     pub(crate) fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
         let mut layers = Vec::with_capacity(self.layout.layers.len());
         for FileLayer { name, parameters, flops, .. } in &self.layout.layers {
-            layers.push(WeightedLayer { name, parameters, flops: *flops });
+            layers.push(WeightedLayer { name, parameters, flops: *flops, backward_flops: 2 * flops });
         }
         layers
     }

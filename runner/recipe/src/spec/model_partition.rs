@@ -67,7 +67,7 @@ impl ModelPartition {
     /// A model that each rank holds by itself.
     pub fn whole(model: &Model) -> Self {
         let layers = match model {
-            Model::Layers(model) => sections(model).iter().map(|section| layer(section)).collect(),
+            Model::Layers(model) => layers(model),
             Model::File(_) => Vec::new(),
         };
         Self { parts: 1, split: 0..0, layers }
@@ -229,17 +229,23 @@ fn sections(model: &LayeredModel) -> Vec<&[PlacedLayer]> {
     bounds.map(|bounds| &model.layers[bounds]).collect()
 }
 
+fn layers(model: &LayeredModel) -> Vec<PartitionedLayer> {
+    let mut kept = model.activations().into_iter();
+    let layer = |section: &[PlacedLayer]| layer(section, kept.by_ref().take(section.len()).sum());
+    sections(model).into_iter().map(layer).collect()
+}
+
 fn weighted(section: &[PlacedLayer]) -> Option<&PlacedLayer> {
     section.iter().find(|placed| !placed.parameters.is_empty())
 }
 
-fn layer(section: &[PlacedLayer]) -> PartitionedLayer {
+fn layer(section: &[PlacedLayer], activations: usize) -> PartitionedLayer {
     let weighted = weighted(section);
     PartitionedLayer {
         input: section.first().map_or(0, |placed| placed.input.size()),
         outputs: weighted.map_or(0, |placed| placed.output.size()),
         tensors: weighted.map_or(&[][..], |placed| &placed.parameters).iter().map(Parameter::size).collect(),
-        activations: section.iter().map(PlacedLayer::activations).sum(),
+        activations,
     }
 }
 

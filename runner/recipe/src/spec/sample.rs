@@ -24,6 +24,7 @@ impl RunSpec {
                 partition: Partition::Shared,
                 validation: 0.0,
                 sampling: Sampling::Permutation,
+                augment: crate::Augmentation::NONE,
             },
             train: Training {
                 global_batch: 8,

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 
 family! {
     /// What the tokens of a text are.
-    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum TextTokens {
-        Bytes = "bytes": "The bytes of the file: a vocabulary of 256.",
+        Bytes = "bytes": "The bytes of the file: a vocabulary of 256. Of `text`, those that are frequent in the training file.",
         Characters = "characters": "The characters of the file, which is UTF-8: the vocabulary is all that occur anywhere in it, in \
-            the order of Unicode.",
+            the order of Unicode. Of `text`, those that are frequent in the training file.",
+        Words = "words": "Runs of letters and digits, lower-cased, of `text` only: `text-lines` would lose what lies between them.",
     }
 }
 

@@ -249,6 +249,13 @@ pub enum Metric {
     TestPerplexity,
     /// exp of the validation loss of a model of texts.
     ValidationPerplexity,
+    /// Share of the test set whose class is among the five with the highest scores, 0 to 1; of data with more than
+    /// [`Metric::FEW_CLASSES`] classes.
+    #[serde(rename = "test-top-5-accuracy")]
+    TestTop5Accuracy,
+    /// The same of the held-out samples.
+    #[serde(rename = "validation-top-5-accuracy")]
+    ValidationTop5Accuracy,
     /// How far the models of n ranks are apart: sqrt(1/n sum_i |x_i - m|^2) with their uniform mean m, in the unit of
     /// a weight; the root of what Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?",
     /// NIPS 2017, theorem 1 and corollary 3, bound: the mean square of the distances to the mean. No target: a run is
@@ -257,14 +264,19 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// Of this number of classes five are half, and that a class is among them says little.
+    pub const FEW_CLASSES: usize = 10;
+
     /// Every metric.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::TestAccuracy,
         Self::TestLoss,
         Self::ValidationAccuracy,
         Self::ValidationLoss,
         Self::TestPerplexity,
         Self::ValidationPerplexity,
+        Self::TestTop5Accuracy,
+        Self::ValidationTop5Accuracy,
         Self::ConsensusDistance,
     ];
 
@@ -277,6 +289,8 @@ impl Metric {
             Self::ValidationLoss => "validation-loss",
             Self::TestPerplexity => "test-perplexity",
             Self::ValidationPerplexity => "validation-perplexity",
+            Self::TestTop5Accuracy => "test-top-5-accuracy",
+            Self::ValidationTop5Accuracy => "validation-top-5-accuracy",
             Self::ConsensusDistance => "consensus-distance",
         }
     }
@@ -284,7 +298,10 @@ impl Metric {
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
         match self {
-            Self::TestAccuracy | Self::ValidationAccuracy => true,
+            Self::TestAccuracy
+            | Self::ValidationAccuracy
+            | Self::TestTop5Accuracy
+            | Self::ValidationTop5Accuracy => true,
             Self::TestLoss
             | Self::ValidationLoss
             | Self::TestPerplexity
@@ -296,8 +313,15 @@ impl Metric {
     /// Whether it is measured on held-out training samples, which only exist where `dataset.validation` says so.
     pub fn needs_validation(self) -> bool {
         match self {
-            Self::ValidationAccuracy | Self::ValidationLoss | Self::ValidationPerplexity => true,
-            Self::TestAccuracy | Self::TestLoss | Self::TestPerplexity | Self::ConsensusDistance => false,
+            Self::ValidationAccuracy
+            | Self::ValidationLoss
+            | Self::ValidationPerplexity
+            | Self::ValidationTop5Accuracy => true,
+            Self::TestAccuracy
+            | Self::TestLoss
+            | Self::TestPerplexity
+            | Self::TestTop5Accuracy
+            | Self::ConsensusDistance => false,
         }
     }
 
@@ -309,6 +333,8 @@ impl Metric {
             | Self::TestLoss
             | Self::ValidationAccuracy
             | Self::ValidationLoss
+            | Self::TestTop5Accuracy
+            | Self::ValidationTop5Accuracy
             | Self::ConsensusDistance => false,
         }
     }

@@ -87,6 +87,7 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
             }
         }
         LayerKind::GlobalAvgPool => Layer::GlobalAvgPool,
+        LayerKind::GlobalMaxPool => Layer::GlobalMaxPool,
         LayerKind::BatchNorm => Layer::BatchNorm,
         LayerKind::LocalResponseNorm => Layer::LocalResponseNorm {
             size: fields.whole("size")?,
@@ -100,12 +101,27 @@ fn build(kind: LayerKind, item: &Item, table: &Table) -> Result<Layer, Finding> 
         },
         LayerKind::Branches => Layer::Branches { branches: fields.rows("branches")? },
         LayerKind::Relu => Layer::Relu,
-        LayerKind::Embedding => Layer::Embedding { width: fields.whole("width")? },
+        LayerKind::Embedding => {
+            Layer::Embedding { width: fields.whole("width")?, positions: fields.flag("positions")? }
+        }
+        LayerKind::TextConv => Layer::TextConv {
+            outputs: fields.whole("outputs")?,
+            kernel: fields.whole("kernel")?,
+            stride: fields.whole_or("stride", 1)?,
+            padding: fields.whole("padding")?,
+        },
         LayerKind::LayerNorm => Layer::LayerNorm,
         LayerKind::Attention => Layer::Attention { heads: fields.whole("heads")? },
         LayerKind::Gelu => Layer::Gelu,
         LayerKind::Block => Layer::Block {
             layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+        },
+        LayerKind::Frozen => Layer::Frozen {
+            layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+        },
+        LayerKind::AuxiliaryHead => Layer::AuxiliaryHead {
+            layers: fields.layers("layers")?.ok_or_else(|| missing("layers", kind.name(), item))?,
+            weight: fields.number("weight")? as f32,
         },
         LayerKind::TiedHead => Layer::TiedHead,
         LayerKind::Dropout => Layer::Dropout { rate: fields.number("rate")? as f32 },

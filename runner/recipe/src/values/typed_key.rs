@@ -81,6 +81,7 @@ key_of!(Defaulted::number, f64, Kind::Number(_) | Kind::Share(_), is_some, Typed
 key_of!(Defaulted::flag, bool, Kind::Flag, is_some, Typed::flag);
 key_of!(Defaulted::extent, Extent, Kind::Extent(_), is_some, Typed::extent);
 key_of!(Optional::whole, u64, Kind::Whole(..), is_none, Typed::whole);
+key_of!(Optional::flag, bool, Kind::Flag, is_none, Typed::flag);
 key_of!(Optional::number, f64, Kind::Number(_) | Kind::Share(_), is_none, Typed::number);
 key_of!(Optional::extent, Extent, Kind::Extent(_), is_none, Typed::extent);
 key_of!(Optional::duration, Duration, Kind::Duration, is_none, Typed::duration);

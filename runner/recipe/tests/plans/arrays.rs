@@ -55,6 +55,17 @@ fn the_model_is_placed_on_the_arrays() {
 }
 
 #[test]
+fn tensors_are_arrays_in_other_files() {
+    let text = RECIPE.replace("kind = \"npy\"", "kind = \"safetensors\"");
+    let (arrays, tensors) = (planned(RECIPE, FLAT).unwrap(), planned(&text, FLAT).unwrap());
+    let source = &tensors.cells[0].spec.dataset.source;
+    assert_eq!(*source, Source::Safetensors { path: "/desk/mine".into(), arrays: FLAT });
+    assert_eq!(tensors.cells[0].spec.model, arrays.cells[0].spec.model);
+    assert_eq!((source.training_samples(), source.test_samples()), (Some(90), 12));
+    assert_eq!(source.kind().files().unwrap().required, ["train.safetensors", "test.safetensors"]);
+}
+
+#[test]
 fn a_model_that_does_not_fit_is_refused() {
     let problems = planned(RECIPE, ArrayProfile { classes: 299, ..FLAT }).unwrap_err();
     let told = "layer 3 of the model does not fit: the last layer gives a flat vector of 300, but the data has 299 classes";

@@ -1,8 +1,8 @@
 //! Files that exist only in a test.
 
 use recipe::{
-    ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, Machine, ModelLayout, Parameter, Plan,
-    PlanRequest, Problems, Shape, TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, FileLayer, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine,
+    ModelLayout, Parameter, PictureCounts, Plan, PlanRequest, Problems, Shape, TextSize, TextTokens,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,15 @@ impl Files for Desk {
         })
     }
 
+    /// Of `photos`, 900 and 100 pictures of 20 classes.
+    fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
+        if folder.ends_with("photos") {
+            return Ok(PictureCounts { train: 900, test: 100, classes: 20 });
+        }
+        let reason = format!("{} is missing", folder.display());
+        Err(vec![ArrayProblem { reason, cure: "make it".into() }])
+    }
+
     /// Texts of the desk; `long.txt` stands for one of a hundred thousand tokens.
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         if path.ends_with("long.txt") {
@@ -93,9 +102,36 @@ impl Files for Desk {
         })?;
         let vocabulary = match unit {
             TextTokens::Bytes => 256,
+            TextTokens::Words => {
+                let reason = format!("{} is cut into words", path.display());
+                return Err(ArrayProblem { reason, cure: "take characters".into() });
+            }
             TextTokens::Characters => text.chars().collect::<std::collections::BTreeSet<_>>().len() as u32,
         };
         Ok(TextSize { tokens: text.len() as u64, vocabulary })
+    }
+
+    /// The arrays of a folder are there in both forms.
+    fn safetensors(&self, folder: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
+        self.arrays(folder)
+    }
+
+    /// In `news` a thousand texts whose vocabulary is as large as the recipe allows; other folders have none.
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        if folder != Path::new("/desk/news") {
+            let reason = format!("{} is missing", folder.join("train.csv").display());
+            return Err(ArrayProblem { reason, cure: "write it".into() });
+        }
+        Ok(LabelledTextSize {
+            train: 1000 - u32::from(form.header),
+            test: 100,
+            classes: 4,
+            vocabulary: form.most + 2,
+        })
     }
 
     fn current_directory(&self) -> PathBuf {

@@ -34,6 +34,9 @@ fn impossible_groups() {
                     "[model]\nkind = \"sequential\"\nlayers = [{ kind = \"conv\", outputs = 10, kernel = 28 }, { kind = \"flatten\" }]",
                 ],
             ),
+            ("a loss below the split layers", &[&gmp("mp = 2"), &with_head("linear")]),
+            ("frozen layers below the split ones", &[&gmp("mp = 2"), "[model]\nkind = \"cifar100-convex\""]),
+            ("frozen batch norm above split layers", &[&gmp("mp = 2"), &frozen_norm()]),
             ("keys of another strategy", &["[[strategy]]\nkind = \"d-sync\"\nmp = 2"]),
         ],
     );
@@ -53,6 +56,54 @@ fn impossible_model_files() {
             ("a file for layers", &["[model]\nkind = \"softmax\"\nfile = \"10.pt\""]),
             ("other machines", &[&model("file = \"10.pt\""), "[nodes]\nuse = [\"lab1*2\"]"]),
             ("groups", &[&model("file = \"10.pt\""), "[[strategy]]\nkind = \"gmp\"\nmp = 2"]),
+        ],
+    );
+}
+
+/// Layers for the drawn data with an auxiliary head that ends with `last`, and layers of 10 classes behind it.
+fn with_head(last: &str) -> String {
+    sequential(&[
+        "{ kind = \"conv\", outputs = 4, kernel = 3 }",
+        &format!(
+            "{{ kind = \"auxiliary-head\", layers = [\"flatten\", {{ kind = \"{last}\", outputs = 10 }}] }}"
+        ),
+        "\"flatten\"",
+        LINEAR,
+    ])
+}
+
+/// A split layer, and behind the next one frozen batch norm.
+fn frozen_norm() -> String {
+    let hidden = "{ kind = \"linear\", outputs = 16 }";
+    sequential(&["\"flatten\"", hidden, hidden, "{ kind = \"frozen\", layers = [\"batch-norm\"] }", LINEAR])
+}
+
+#[test]
+fn impossible_frozen_layers_and_heads() {
+    let frozen =
+        |layers: &str| sequential(&[&format!("{{ kind = \"frozen\", layers = [{layers}] }}"), LINEAR]);
+    let alone = sequential(&[&format!("{{ kind = \"frozen\", layers = [\"flatten\", {LINEAR}] }}")]);
+    let head = |layers: &str| {
+        let head = format!("{{ kind = \"auxiliary-head\", {layers} }}");
+        sequential(&["\"flatten\"", &head, LINEAR])
+    };
+    let within = "{ kind = \"frozen\", layers = [\"flatten\"] }";
+    check(
+        "impossible_frozen_layers_and_heads",
+        &[
+            ("nothing to freeze", &[&frozen("\"flatten\"")]),
+            ("no layers", &[&frozen("")]),
+            ("all is frozen", &[&alone]),
+            ("frozen in frozen", &[&frozen(within)]),
+            (
+                "a head among frozen layers",
+                &[&frozen("{ kind = \"auxiliary-head\", layers = [\"flatten\"] }")],
+            ),
+            ("a misfit inside", &[&frozen("{ kind = \"conv\", outputs = 4, kernel = 29 }")]),
+            ("other scores", &[&head("layers = [{ kind = \"linear\", outputs = 9 }]")]),
+            ("an empty head", &[&head("layers = []")]),
+            ("a head without layers", &[&head("weight = 0.3")]),
+            ("a head that counts nothing", &[&head(&format!("layers = [{LINEAR}], weight = 0.0"))]),
         ],
     );
 }
@@ -110,7 +161,7 @@ fn impossible_layers() {
                 "branches of different sides",
                 &[&branches("[\"relu\"], [{ kind = \"conv\", outputs = 4, kernel = 3 }]")],
             ),
-            ("a flat branch", &[&branches("[\"flatten\"]")]),
+            ("a flat branch before an image", &[&branches("[\"flatten\"], [\"relu\"]")]),
             ("no branches", &[&branches("")]),
             ("branches that are no lists", &[&branches("\"relu\"")]),
             ("a block in a branch", &[&branches("[{ kind = \"branches\", branches = [[\"relu\"]] }]")]),
@@ -168,6 +219,14 @@ fn impossible_texts() {
             ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
             ("a perplexity of classes", &[perplexity]),
             ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
+            (
+                "labels that are not there",
+                &[
+                    "[model]\nkind = \"text-cnn\"",
+                    "[dataset]\nkind = \"text\"\npath = \"none\"\nheader = false",
+                ],
+            ),
+            ("no header and no path", &["[model]\nkind = \"text-cnn\"", "[dataset]\nkind = \"text\""]),
             ("a model for images", &[&text("")]),
             ("a model for texts", &[gpt]),
             ("heads that do not divide the width", &["[model]\nkind = \"gpt\"\nheads = 5", &text("")]),

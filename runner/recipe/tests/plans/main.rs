@@ -13,9 +13,12 @@ mod emulation;
 mod expansion;
 mod impossible;
 mod impossible_models;
+mod labelled_texts;
 mod machines;
 mod models;
 mod pages;
+#[cfg(test)]
+mod pictures;
 mod precedence;
 mod problems;
 mod run_order;

@@ -34,6 +34,14 @@ fn models_have_the_published_sizes() {
         // Caffe's `cifar10_quick`.
         ("cifar100-cnn", "cifar10", 145_578),
         ("cifar100-cnn", "cifar100", 145_578 + 90 * 65),
+        // Of these the last layer.
+        ("cifar100-convex", "cifar100", 100 * 65),
+        // Convolutions 3.7 M, linear layers 1024-4096-4096-10.
+        (
+            "alexnet-cifar",
+            "cifar10",
+            7_296 + 614_656 + 885_120 + 1_327_488 + 884_992 + 4_198_400 + 16_781_312 + 40_970,
+        ),
         // Zagoruyko's `vgg_bn_drop`: 59.97 MB.
         ("vgg-cifar", "cifar10", 14_991_946),
         ("resnet50", "cifar10", 25_557_032 - 990 * 2049),
@@ -62,7 +70,10 @@ layers = [
   {{ kind = "linear", outputs = 4096 }}, {linear} 4096 }}, {linear} 1000 }},
 ]"#
     );
-    let model = &on_imagenet(&model);
+    let own = &on_imagenet(&model);
+    let model = &on_imagenet("[model]\nkind = \"alexnet\"");
+    let layers = |model: &Model| model.layered().unwrap().layers.clone();
+    assert_eq!(layers(own), layers(model), "the name stands for these layers");
     assert_eq!(model.parameters(), 60_965_224);
     // Sze et al., "Efficient Processing of Deep Neural Networks", 2017 (arXiv 1703.09039), table 2: 724 million multiply-adds.
     assert_eq!(multiply_adds(model) / 1_000_000, 724);
@@ -92,13 +103,32 @@ fn multiply_adds(model: &Model) -> u64 {
 #[test]
 fn large_models_have_the_published_sizes_and_operations() {
     // PyTorch's torchvision lists 19.63 and 4.09 billion multiply-adds.
-    for (kind, parameters, operations) in [("vgg19", 143_667_240, 19.63e9), ("resnet50", 25_557_032, 4.09e9)]
-    {
+    // GoogLeNet's heads included, 8.4 million of them; the paper's table 1 has 34 million for the first convolution, which has 118.
+    for (kind, parameters, operations) in [
+        ("vgg19", 143_667_240, 19.63e9),
+        ("resnet50", 25_557_032, 4.09e9),
+        // Caffe's `bvlc_googlenet`: 6,998,552, and two heads of 3,188,840 and 3,190,888.
+        ("googlenet", 6_998_552 + 3_188_840 + 3_190_888, 1.591e9),
+    ] {
         let model = &on_imagenet(&format!("[model]\nkind = \"{kind}\""));
         assert_eq!(model.parameters(), parameters, "{kind}");
         let own = multiply_adds(model) as f64;
         assert!((own / operations - 1.0).abs() < 0.01, "{kind}: {own}");
     }
+}
+
+/// They are drawn, held and exported, but neither trained nor sent.
+#[test]
+fn frozen_weights_are_counted_apart() {
+    let convex = model("cifar100-convex", "cifar100");
+    assert_eq!(convex.parameters() + convex.frozen_weights(), model("cifar100-cnn", "cifar100").parameters());
+    let layers = convex.weighted_layers();
+    assert_eq!(layers.iter().map(|layer| layer.name).collect::<Vec<_>>(), ["linear1"]);
+    let tensors = convex.layered().unwrap().frozen_tensors();
+    assert_eq!(tensors[0].name, "frozen1.conv1.weight");
+    assert_eq!(tensors[7].name, "frozen1.linear1.bias");
+    assert_eq!(convex.flops(), model("cifar100-cnn", "cifar100").flops());
+    assert_eq!(model("lenet", "mnist").frozen_weights(), 0);
 }
 
 #[test]
@@ -138,7 +168,7 @@ fn residual_blocks_sum_their_layers() {
     assert_eq!(layers[2].flops, (size * (2 * 2 * weights + 2 * 5 + 1 + 1) + size) as u64);
     // Its convolutions take 40.8 million multiply-adds; the rest is little.
     assert!((82_000_000..86_000_000).contains(&model.flops()), "{}", model.flops());
-    let kept: usize = model.layered().unwrap().layers[3].activations();
+    let kept: usize = model.layered().unwrap().layers[3].activations(true);
     assert_eq!(kept, 6 * size);
 }
 

@@ -271,7 +271,7 @@ fn the_schema_refuses_what_the_checker_refuses() {
         ("epochs  ", "epoch  "),
         ("epochs       = 3", "epochs       = 0"),
         ("\"ps-sync\"", "\"gpm\""),
-        ("\"mnist-mlp\"", "\"alexnet\""),
+        ("\"mnist-mlp\"", "\"alexnett\""),
         ("schema   = 1", "schema   = 2"),
         ("count = 5", "count = \"five\""),
     ] {

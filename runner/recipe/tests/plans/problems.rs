@@ -194,7 +194,7 @@ fn not_in_this_version() {
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
             ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
-            ("a data set", &["[dataset]\nkind = \"image-folder\"\npath = \"x\""]),
+            ("a data set", &["[dataset]\nkind = \"text\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
         ],
     );

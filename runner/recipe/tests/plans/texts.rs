@@ -150,7 +150,7 @@ fn what_does_not_fit_a_text_is_refused() {
     one(
         &format!("{embedding}, {embedding}"),
         "layer 2 of the model does not fit: an embedding takes the tokens of a text, not 50 \
-         positions of 8 values: it is the first layer, with `dataset.kind = \"text-lines\"`",
+         positions of 8 values: it is the first layer, with `dataset.kind = \"text-lines\"` or `\"text\"`",
     );
     one(
         &format!("{embedding}, {{ kind = \"conv\", outputs = 4, kernel = 3 }}"),

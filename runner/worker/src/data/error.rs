@@ -1,6 +1,7 @@
 //! Why a data set cannot be used, and what to do about it.
 
-use recipe::{ArrayProfile, ArrayValues, Shape, TextSize};
+use pictures::PictureError;
+use recipe::{ArrayProfile, ArrayValues, LabelledTextSize, PictureCounts, Shape, TextSize};
 use std::io;
 use std::path::PathBuf;
 
@@ -125,6 +126,16 @@ pub enum DataError {
         folder.display(), words(expected), words(found)
     )]
     Changed { folder: PathBuf, expected: Box<ArrayProfile>, found: Box<ArrayProfile> },
+    /// Pictures of the user's own cannot be used.
+    #[error("{}", pictures_and_cure(.problems))]
+    Pictures { problems: Vec<PictureError> },
+    /// The user's pictures are others than when the recipe was checked.
+    #[error(
+        "the pictures in {} have changed since the recipe was checked: then {} and {} of {} classes, now {} and {} of {}; run the \
+         recipe again",
+        folder.display(), expected.train, expected.test, expected.classes, found.train, found.test, found.classes
+    )]
+    OtherPictures { folder: PathBuf, expected: PictureCounts, found: PictureCounts },
     /// The user's text cannot be used.
     #[error("{error}; {}", error.cure())]
     Text { error: arrays::TextError },
@@ -135,6 +146,15 @@ pub enum DataError {
         file.display(), expected.tokens, expected.vocabulary, found.tokens, found.vocabulary
     )]
     OtherText { file: PathBuf, expected: TextSize, found: TextSize },
+    /// The user's labelled texts cannot be used.
+    #[error("{error}; {}", error.cure())]
+    LabelledText { error: arrays::LabelledTextError },
+    /// The user's labelled texts are others than when the recipe was checked.
+    #[error(
+        "the texts in {} have changed since the recipe was checked: then {}, now {}; run the recipe again",
+        folder.display(), of_texts(expected), of_texts(found)
+    )]
+    OtherLabelledTexts { folder: PathBuf, expected: LabelledTextSize, found: LabelledTextSize },
     /// There is nothing to train on, or nothing to test with.
     #[error(
         "{training} samples to train on and {test} to test with are too few; lower `dataset.validation` or give \
@@ -156,6 +176,19 @@ pub enum DataError {
     /// libtorch could not hold the batch.
     #[error("batch cannot become a tensor: {reason}")]
     Tensor { reason: String },
+}
+
+/// `60000 and 10000 texts of 4 classes and a vocabulary of 20002`.
+fn of_texts(size: &LabelledTextSize) -> String {
+    let LabelledTextSize { train, test, classes, vocabulary } = size;
+    format!("{train} and {test} texts of {classes} classes and a vocabulary of {vocabulary}")
+}
+
+/// The first few problems, and what to do about the first.
+fn pictures_and_cure(problems: &[PictureError]) -> String {
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let cure = problems.first().map_or("", PictureError::cure);
+    format!("{}; {cure}", all.join("; "))
 }
 
 /// `60000 and 10000 samples of [1, 28, 28], bytes, 10 classes`.

@@ -38,7 +38,7 @@ impl From<Images> for Samples {
     fn from(images: Images) -> Self {
         Self {
             shape: images.shape,
-            features: Features::Bytes(images.pixels),
+            features: Features::Bytes(images.pixels).into(),
             labels: images.labels.into_iter().map(u32::from).collect(),
         }
     }

@@ -1,21 +1,30 @@
-//! Data sets: read or drawn once, pixels kept as bytes and normalised when a batch is put together.
+//! Data sets: read or drawn once, pixels kept as bytes and normalised when a batch is put together; pictures in files decoded then.
 //!
 //! Reading needs no libtorch; tensors appear only at the end, in [`DataSet::batch`] and [`DataSet::inputs`].
 
+mod augment;
 mod cifar;
 mod error;
+mod feed;
 mod file;
 pub mod hostile;
 mod idx;
 mod images;
+mod labelled_text;
 mod npy;
+mod pictures;
+mod sample_store;
 mod samples;
 mod set;
 mod synthetic;
 mod tensor;
 mod text;
 
+pub use augment::Change;
 pub use error::DataError;
+pub use feed::Feed;
 pub use images::Images;
+pub use pictures::PictureFiles;
+pub use sample_store::SampleStore;
 pub use samples::{Example, Samples};
 pub use set::{DataSet, Normal, Split};

@@ -1,5 +1,6 @@
 //! Examples with their classes, as they are stored.
 
+use super::SampleStore;
 use arrays::Features;
 use recipe::Shape;
 
@@ -9,7 +10,7 @@ pub struct Samples {
     /// A flat vector, or channels, rows, columns.
     pub shape: Shape,
     /// Example after example; of an image channel by channel, row by row.
-    pub features: Features,
+    pub features: SampleStore,
     /// One class for each example, or the same number of targets for each.
     pub labels: Vec<u32>,
 }
@@ -27,8 +28,9 @@ impl Samples {
     /// Number of examples.
     pub fn len(&self) -> usize {
         let values = match &self.features {
-            Features::Bytes(bytes) => bytes.len(),
-            Features::Floats(floats) => floats.len(),
+            SampleStore::Memory(Features::Bytes(bytes)) => bytes.len(),
+            SampleStore::Memory(Features::Floats(floats)) => floats.len(),
+            SampleStore::Pictures(_) => return self.labels.len(),
         };
         values.checked_div(self.shape.size()).unwrap_or(0)
     }
@@ -50,14 +52,15 @@ impl Samples {
         self.len() == 0
     }
 
-    /// The values at a position; `None` behind the last.
+    /// The values at a position; `None` behind the last, and for all pictures in files.
     pub fn example(&self, position: usize) -> Option<Example<'_>> {
         let size = self.shape.size();
         let begin = position.checked_mul(size)?;
         let span = begin..begin.checked_add(size)?;
         match &self.features {
-            Features::Bytes(bytes) => bytes.get(span).map(Example::Bytes),
-            Features::Floats(floats) => floats.get(span).map(Example::Floats),
+            SampleStore::Memory(Features::Bytes(bytes)) => bytes.get(span).map(Example::Bytes),
+            SampleStore::Memory(Features::Floats(floats)) => floats.get(span).map(Example::Floats),
+            SampleStore::Pictures(_) => None,
         }
     }
 

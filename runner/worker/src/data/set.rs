@@ -1,10 +1,14 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
-use super::{DataError, Example, Samples, cifar, idx, npy, synthetic, text};
+use super::{
+    Change, DataError, Example, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures, synthetic,
+    text,
+};
 use crate::stream;
 use arrays::Features;
-use recipe::{Dataset, Shape, Source};
+use recipe::{Augmentation, Dataset, Shape, Source};
 use sha2::{Digest, Sha256};
+use strategies::Batch;
 
 /// Part of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +24,13 @@ pub enum Split {
 /// How the bytes of one channel are normalised: x / 255, minus the mean, divided by the deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normal {
-    /// Mean over all pixels of the channel in the whole training file, 0 to 1.
+    /// Mean over all pixels of the channel in the whole training file, 0 to 1; of pictures in files ImageNet's.
     pub mean: f64,
     /// Their population deviation; 1 where all pixels are equal.
     pub deviation: f64,
 }
 
-/// A data set in memory.
+/// A data set in memory; of pictures in files their names.
 ///
 /// Samples are named by their position in the original training file (or test file), whatever is held out.
 #[derive(Clone, Debug)]
@@ -42,6 +46,7 @@ pub struct DataSet {
     /// For each channel the normalised value of each byte.
     values: Vec<[f32; 256]>,
     digest: String,
+    augment: Augmentation,
 }
 
 /// What a reader brings.
@@ -62,12 +67,16 @@ impl DataSet {
             Source::FashionMnist { path } => idx::read(path, "Fashion-MNIST")?,
             Source::Cifar10 { path } => cifar::read_10(path)?,
             Source::Cifar100 { path } => cifar::read_100(path)?,
-            Source::Npy { path, arrays } => npy::read(path, arrays)?,
+            Source::ImageFolder { path, pictures } => pictures::read(path, pictures)?,
+            Source::Npy { path, arrays } => npy::read(path, arrays, arrays::load)?,
+            Source::Safetensors { path, arrays } => npy::read(path, arrays, arrays::load_safetensors)?,
             Source::TextLines { path, text } => text::read(path, text)?,
+            Source::Text { path, texts } => labelled_text::read(path, texts)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
         let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
-        Self::new(loaded, described.validation, seed)
+        let set = Self::new(loaded, described.validation, seed)?;
+        Ok(Self { augment: described.augment, ..set })
     }
 
     fn new(loaded: Loaded, validation: f64, seed: u64) -> Result<Self, DataError> {
@@ -79,10 +88,11 @@ impl DataSet {
             return Err(DataError::Empty { training, test });
         }
         let normal: Vec<Normal> = match &training.features {
-            Features::Bytes(pixels) => {
+            SampleStore::Memory(Features::Bytes(pixels)) => {
                 (0..training.channels()).map(|channel| normal(&training, pixels, channel)).collect()
             }
-            Features::Floats(_) => Vec::new(),
+            SampleStore::Memory(Features::Floats(_)) => Vec::new(),
+            SampleStore::Pictures(_) => pictures::NORMAL.to_vec(),
         };
         let values = normal.iter().map(table).collect();
         Ok(Self {
@@ -95,6 +105,7 @@ impl DataSet {
             normal,
             values,
             digest: recipe::hex(&digest.finalize()),
+            augment: Augmentation::NONE,
         })
     }
 
@@ -152,14 +163,39 @@ impl DataSet {
     }
 
     /// SHA-256 over the names and contents of the files that were read, as they lie on disk; over pixels and
-    /// labels where the data set is drawn. In hexadecimal.
+    /// labels where the data set is drawn, and over the names of pictures, which are not read yet. In hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The values of some samples, one after another, bytes normalised.
+    /// Whether its values are decoded from files whenever they are asked for.
+    pub fn is_decoded(&self) -> bool {
+        matches!(self.training.features, SampleStore::Pictures(_))
+    }
+
+    /// The values of a batch as they are trained on in the run of `seed`: as [`DataSet::values`], but changed where the recipe
+    /// says so.
+    pub fn training_values(&self, batch: &Batch, seed: u64) -> Result<Vec<f32>, DataError> {
+        let change = |sample| Change::of(self.augment, seed, batch.epoch, sample);
+        if let SampleStore::Pictures(files) = &self.training.features {
+            return files.values(&batch.examples, &self.values, &change);
+        }
+        let mut values = self.values(Split::Training, &batch.examples)?;
+        if self.augment != Augmentation::NONE {
+            let examples = values.chunks_exact_mut(self.shape().size().max(1));
+            for (values, sample) in examples.zip(&batch.examples) {
+                change(*sample).apply(self.shape(), values);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The values of some samples, one after another, bytes normalised; nothing is changed at random.
     pub fn values(&self, split: Split, positions: &[u32]) -> Result<Vec<f32>, DataError> {
         let samples = self.samples(split);
+        if let SampleStore::Pictures(files) = &samples.features {
+            return files.values(positions, &self.values, &|_| Change::NONE);
+        }
         let channel = self.shape().size() / samples.channels();
         let mut values = Vec::with_capacity(positions.len() * self.shape().size());
         for position in positions {
@@ -239,7 +275,7 @@ mod tests {
     fn two_channels() -> Samples {
         Samples {
             shape: Shape::Image(2, 1, 2),
-            features: Features::Bytes(vec![0, 255, 10, 10, 255, 0, 10, 10]),
+            features: Features::Bytes(vec![0, 255, 10, 10, 255, 0, 10, 10]).into(),
             labels: vec![0, 1],
         }
     }
@@ -266,7 +302,7 @@ mod tests {
     fn floats_are_taken_as_they_are() {
         let floats = |first| Samples {
             shape: Shape::Flat(2),
-            features: Features::Floats(vec![first, -0.0, 1e30, 3.5]),
+            features: Features::Floats(vec![first, -0.0, 1e30, 3.5]).into(),
             labels: vec![0, 70_000],
         };
         let loaded =
@@ -304,6 +340,7 @@ mod tests {
             let described = Dataset {
                 source,
                 sampling: recipe::Sampling::Permutation,
+                augment: Augmentation::NONE,
                 partition: Partition::Shared,
                 validation: 0.0,
             };

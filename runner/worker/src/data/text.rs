@@ -27,7 +27,8 @@ pub(super) fn read(path: &Path, expected: &TextProfile) -> Result<Loaded, DataEr
             // Numbers below 2^16 are exact.
             features: Features::Floats(
                 text.tokens[begin..][..values].iter().map(|token| f32::from(*token)).collect(),
-            ),
+            )
+            .into(),
             labels: text.tokens[begin + 1..][..values].iter().map(|token| u32::from(*token)).collect(),
         }
     };

@@ -2,25 +2,23 @@
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
 use super::dropout::Masks;
+use super::frozen;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
 use super::{TorchLearner, TrainedModel, loss};
 use crate::data::{DataError, DataSet, Split};
 use crate::stream;
-use recipe::PlacedLayer;
+use recipe::{Metric, PlacedLayer};
 use std::sync::Arc;
 use strategies::{StepError, Vector};
 use tch::{TchError, Tensor};
-
-/// Samples, or tokens of a text, that are evaluated at once; the result does not depend on it beyond the last bits.
-const AT_ONCE: usize = 1000;
 
 /// Training samples of which batch norm takes mean and variance for an evaluation: enough to know a mean to a
 /// fortieth of the deviation, and a fifth of the work on a test set of 10,000.
 const CALIBRATION: usize = 2048;
 
-/// Samples that are normalised together there, as in a batch of training.
+/// Samples that are normalised together there, as in a batch of training; fewer of large images.
 const CALIBRATION_BATCH: usize = 256;
 
 /// How good a model is on some samples.
@@ -28,22 +26,18 @@ const CALIBRATION_BATCH: usize = 256;
 pub struct Evaluation {
     /// Share of the samples whose highest score is that of their class, 0 to 1; of a text the share of its tokens.
     pub accuracy: f64,
+    /// Share of the samples whose class is among the five with the highest scores, of which equal ones are in the order of the
+    /// classes; `None` where there are few classes ([`Metric::FEW_CLASSES`]), and of a text.
+    pub top_5: Option<f64>,
     /// Mean cross-entropy in nats per sample; of a text per token.
     pub loss: f64,
     /// Samples that were scored.
     pub samples: usize,
 }
 
-/// Evaluates a function from inputs to class scores on all samples of a split.
+/// Evaluates a function from inputs to class scores on all samples of a split, `at_once` of them at a time; the result does not
+/// depend on that beyond the last bits.
 pub(super) fn over(
-    data: &DataSet,
-    split: Split,
-    scores: impl FnMut(Tensor) -> Result<Tensor, StepError>,
-) -> Result<Option<Evaluation>, StepError> {
-    over_chunks(data, split, AT_ONCE, scores)
-}
-
-fn over_chunks(
     data: &DataSet,
     split: Split,
     at_once: usize,
@@ -51,24 +45,29 @@ fn over_chunks(
 ) -> Result<Option<Evaluation>, StepError> {
     let positions = data.positions(split);
     let targets = data.targets();
-    let (mut loss, mut right) = (0.0, 0);
-    // A window of a text has as many rows of scores as tokens.
-    for some in positions.chunks((at_once / targets).max(1)) {
+    let many = data.classes() > Metric::FEW_CLASSES && targets == 1;
+    let (mut loss, mut right, mut among_five) = (0.0, 0, 0);
+    for some in positions.chunks(at_once.max(1)) {
         let x = data.inputs(split, some).map_err(wrong)?;
         let labels = data.labels_at(split, some).map_err(wrong)?;
-        let (some_loss, some_right) = tch::no_grad(|| {
+        let (some_loss, some_right, some_among) = tch::no_grad(|| {
             let y = loss::rows(&scores(x)?).map_err(|error| failed("the scores", "evaluation", error))?;
             loss::check(&y, labels.len(), data.classes())?;
             let labels = Tensor::f_from_slice(&labels);
-            let tally = labels.and_then(|labels| loss::tally(&y, &labels));
+            let tally = labels.and_then(|labels| {
+                let (loss, right) = loss::tally(&y, &labels)?;
+                Ok((loss, right, if many { loss::among_five(&y, &labels)? } else { 0 }))
+            });
             tally.map_err(|error| failed("the scores", "evaluation", error))
         })?;
         loss += some_loss;
         right += some_right;
+        among_five += some_among;
     }
     let samples = positions.len();
     Ok((samples > 0).then(|| Evaluation {
         accuracy: right as f64 / (samples * targets) as f64,
+        top_5: many.then(|| among_five as f64 / samples as f64),
         loss: loss / (samples * targets) as f64,
         samples,
     }))
@@ -79,21 +78,10 @@ impl TrainedModel for TorchLearner {
         &self.data
     }
 
-    /// Where the model has batch norm, 2,048 training samples (all, if there are fewer) pass through it first, 256 at a time and
+    /// Where the model has batch norm, 2,048 training samples (all, if there are fewer) pass through it first, 256 at a time (fewer of large images) and
     /// each time normalised by themselves; the means over the samples of their means and population variances are what batch
     /// norm uses then. Which samples these are depends on the data set alone.
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        self.evaluate_by(weights, split, AT_ONCE)
-    }
-}
-
-impl TorchLearner {
-    fn evaluate_by(
-        &self,
-        weights: &Vector,
-        split: Split,
-        at_once: usize,
-    ) -> Result<Option<Evaluation>, StepError> {
         if weights.len() != self.layout.size() {
             let got = weights.len();
             let expected = self.layout.size();
@@ -103,16 +91,23 @@ impl TorchLearner {
             return Ok(None);
         }
         let statistics = tch::no_grad(|| self.statistics(weights))?;
-        over_chunks(&self.data, split, at_once, |x| {
+        over(&self.data, split, self.model.evaluated_at_once(), |x| {
             self.scores(weights, x, &mut Normaliser::Fixed(&statistics))
         })
     }
 
+    fn frozen_weights(&self) -> Vector {
+        frozen::values(&self.model, self.seed)
+    }
+}
+
+impl TorchLearner {
     /// The mean and variance that each batch norm uses for these weights.
     fn statistics(&self, weights: &Vector) -> Result<Statistics, StepError> {
         let mut moments = Moments::default();
         if self.model.layers.iter().any(PlacedLayer::looks_across_batch) {
-            for some in self.calibration_samples().chunks(CALIBRATION_BATCH) {
+            let at_once = CALIBRATION_BATCH.min(self.model.evaluated_at_once());
+            for some in self.calibration_samples().chunks(at_once) {
                 let x = self.data.inputs(Split::Training, some).map_err(wrong)?;
                 let _ = self.scores(weights, x, &mut Normaliser::Gathered(&mut moments))?;
             }
@@ -143,11 +138,20 @@ impl TorchLearner {
     ) -> Result<Tensor, StepError> {
         let rows = x.size().first().copied().unwrap_or(0);
         for (section, described) in self.sections.iter().zip(self.layout.layers()) {
-            for placed in &self.model.layers[section.placed.clone()] {
+            for place in section.placed.clone() {
+                let placed = &self.model.layers[place];
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
                     let x = x.f_reshape(dimensions(rows, placed.input))?;
                     let tied = self.tied(weights);
-                    let pass = Pass { factor: None, masks: Masks::Off, normaliser: &mut *normaliser, tied };
+                    let pass = Pass {
+                        factor: None,
+                        masks: Masks::Off,
+                        normaliser: &mut *normaliser,
+                        tied,
+                        frozen: self.frozen.at(place),
+                        passes_gradient: false,
+                        labels: None,
+                    };
                     Ok(kernel::forward(placed, &weights[described.span.clone()], x, pass)?.0)
                 };
                 x = through(x).map_err(|error| failed(&placed.name, "evaluation", error))?;

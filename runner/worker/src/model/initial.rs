@@ -13,13 +13,14 @@ pub fn initial_weights(model: &LayeredModel, seed: u64) -> Vector {
     let size = model.weighted_layers().iter().map(WeightedLayer::size).sum();
     let mut weights = Vec::with_capacity(size);
     let drawing = Drawing::of(model, seed);
-    for layer in &model.layers {
+    let trained = model.layers.iter().filter(|layer| !matches!(layer.layer, Layer::Frozen { .. }));
+    for layer in trained {
         drawing.fill(layer, Place::Elsewhere, &mut weights);
     }
     Vector::from(weights)
 }
 
-/// Those of the layer at one place of the model.
+/// Those of the layer at one place of the model, frozen ones too.
 pub(super) fn initial_weights_of(model: &LayeredModel, place: usize, seed: u64) -> Vec<f32> {
     let mut weights = Vec::new();
     if let Some(layer) = model.layers.get(place) {
@@ -69,7 +70,11 @@ impl Drawing {
 
     fn fill(self, layer: &PlacedLayer, place: Place, weights: &mut Vec<f32>) {
         match layer.layer {
-            Layer::Linear { .. } | Layer::Conv { .. } | Layer::Attention { .. } | Layer::Embedding { .. } => {
+            Layer::Linear { .. }
+            | Layer::Conv { .. }
+            | Layer::TextConv { .. }
+            | Layer::Attention { .. }
+            | Layer::Embedding { .. } => {
                 self.draw(layer, place, weights);
             }
             // At first it only normalises: gamma = 1 and beta = 0, as PyTorch has it.
@@ -89,12 +94,16 @@ impl Drawing {
                 }
                 layer.paths.shortcut.iter().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
             }
-            Layer::Block { .. } | Layer::Branches { .. } => {
+            Layer::Block { .. }
+            | Layer::Branches { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. } => {
                 layer.paths.layers().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
             }
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu

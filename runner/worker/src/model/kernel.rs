@@ -5,11 +5,12 @@
 
 use super::batch_norm::Normaliser;
 use super::dropout::Masks;
+use super::head::Head;
 use super::operation::{self, Surroundings};
 use super::recording::Recording;
 use super::tensors::{dimensions, pair, split, views, views_mut};
 use super::tied::{self, Tied};
-use recipe::{Layer, PlacedLayer};
+use recipe::{Layer, PlacedLayer, Shape};
 use tch::{Kind, TchError, Tensor};
 
 /// What the backward pass of a layer needs to know about its forward pass.
@@ -30,6 +31,8 @@ pub(super) enum Saved {
     Factor(Tensor),
     /// What libtorch recorded.
     Recorded(Recording),
+    /// What an auxiliary head scored.
+    Head(Head),
 }
 
 impl Saved {
@@ -40,6 +43,7 @@ impl Saved {
             Self::Input(one) | Self::Output(one) | Self::Factor(one) => [Some(one), None],
             Self::Chosen { input, places } => [Some(input), Some(places)],
             Self::Recorded(recording) => recording.ends().map(Some),
+            Self::Head(head) => head.ends().map(Some),
         };
         both.into_iter().flatten()
     }
@@ -55,6 +59,12 @@ pub(super) struct Pass<'a, 'b> {
     pub(super) normaliser: &'a mut Normaliser<'b>,
     /// What a tied head shares.
     pub(super) tied: Option<Tied<'a>>,
+    /// The tensors of frozen layers.
+    pub(super) frozen: &'a [Tensor],
+    /// Whether a gradient passes frozen layers on its way down: there are weights below.
+    pub(super) passes_gradient: bool,
+    /// What an auxiliary head is to score best; `None` leaves it out.
+    pub(super) labels: Option<&'a Tensor>,
 }
 
 /// Takes `x` through a layer.
@@ -81,8 +91,20 @@ pub(super) fn forward(
             Ok((shared.scores(&x)?, Saved::Input(x)))
         }
         Layer::Gelu => Ok((x.f_gelu(operation::EXACT_GELU)?, Saved::Input(x))),
-        Layer::Conv { .. } | Layer::LocalResponseNorm { .. } => recorded(layer, weights, &x, pass),
-        Layer::BatchNorm
+        Layer::Frozen { .. } => untrained(layer, x, pass),
+        Layer::AuxiliaryHead { weight: factor, .. } => match pass.labels {
+            Some(labels) => {
+                let (scores, recording) = record(layer, weights, &x, pass)?;
+                let head = Head::of(recording, &scores, labels, factor)?;
+                // What comes next may write over its input, which is recorded.
+                Ok((x.f_detach_copy()?, Saved::Head(head)))
+            }
+            None => Ok((x, Saved::Nothing)),
+        },
+        Layer::Conv { .. }
+        | Layer::TextConv { .. }
+        | Layer::LocalResponseNorm { .. }
+        | Layer::BatchNorm
         | Layer::Residual { .. }
         | Layer::Branches { .. }
         | Layer::Block { .. }
@@ -105,6 +127,10 @@ pub(super) fn forward(
         Layer::AvgPool { kernel, stride, padding, ceil } => {
             let y = x.f_avg_pool2d(pair(kernel), pair(stride), pair(padding), ceil, true, None)?;
             Ok((y, Saved::Input(x)))
+        }
+        Layer::GlobalMaxPool => {
+            let (y, places) = operation::largest(layer, &x)?;
+            Ok((y, Saved::Chosen { input: x, places }))
         }
         Layer::GlobalAvgPool => Ok((x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float)?, Saved::Nothing)),
         Layer::Relu => {
@@ -133,11 +159,38 @@ fn recorded(
     x: &Tensor,
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
+    let (y, recording) = record(layer, weights, x, pass)?;
+    Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
+}
+
+/// The result of recorded layers: a copy if they end with a rectifier, which looks at its own result again, while a rectifier that
+/// comes next would write over it.
+fn handed_out(layer: &PlacedLayer, y: Tensor) -> Result<Tensor, TchError> {
+    let row = matches!(layer.layer, Layer::Block { .. } | Layer::Frozen { .. });
+    let rectified = layer.paths.branch.last().is_some_and(|last| matches!(last.layer, Layer::Relu));
+    if row && rectified { y.f_detach_copy() } else { Ok(y) }
+}
+
+fn record(
+    layer: &PlacedLayer,
+    weights: &[f32],
+    x: &Tensor,
+    pass: Pass<'_, '_>,
+) -> Result<(Tensor, Recording), TchError> {
     let operands = split(layer, weights)?;
     let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
-    let (y, recording) =
-        Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))?;
-    Ok((y, Saved::Recorded(recording)))
+    Recording::of(x, &operands, |x, operands| operation::result(layer, operands, x, &mut around))
+}
+
+/// Layers that are not trained: nothing is recorded where no weights lie below.
+fn untrained(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tensor, Saved), TchError> {
+    let operands: Vec<&Tensor> = pass.frozen.iter().collect();
+    let mut around = Surroundings { normaliser: pass.normaliser, masks: pass.masks };
+    if !pass.passes_gradient {
+        return Ok((operation::result(layer, &operands, &x, &mut around)?, Saved::Nothing));
+    }
+    let (y, recording) = Recording::of(&x, &[], |x, _| operation::result(layer, &operands, x, &mut around))?;
+    Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
 }
 
 /// What comes to a layer in the backward pass, and where its results go.
@@ -168,15 +221,18 @@ pub(super) fn backward(
         (Layer::Linear { .. }, Saved::Input(x)) => linear(layer, &x, down),
         (
             Layer::Conv { .. }
+            | Layer::TextConv { .. }
             | Layer::LocalResponseNorm { .. }
             | Layer::BatchNorm
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. },
             Saved::Recorded(recording),
         ) => recording.backward(layer, down),
+        (Layer::AuxiliaryHead { .. }, Saved::Head(head)) => head.backward(layer, down),
         (Layer::Embedding { .. }, Saved::Input(tokens)) => {
             let of_head = down.of_head.take();
             tied::embedding_gradient(layer, &tokens, down, of_head.as_ref())?;
@@ -203,6 +259,9 @@ pub(super) fn backward(
         (Layer::AvgPool { kernel, stride, padding, ceil }, Saved::Input(x)) => {
             x.f_avg_pool2d_backward(gy, pair(kernel), pair(stride), pair(padding), ceil, true, None).map(Some)
         }
+        (Layer::GlobalMaxPool, Saved::Chosen { input, places }) => {
+            chosen(layer, &input, &places, gy).map(Some)
+        }
         (Layer::GlobalAvgPool, Saved::Nothing) => spread(layer, gy).map(Some),
         (Layer::Gelu, Saved::Input(x)) => x.f_gelu_backward(gy, operation::EXACT_GELU).map(Some),
         (Layer::Relu, Saved::Output(y)) => y.f_threshold_backward(gy, 0.0).map(Some),
@@ -211,6 +270,16 @@ pub(super) fn backward(
         (Layer::Flatten, Saved::Nothing) => gy.f_reshape(dimensions(gy.size()[0], layer.input)).map(Some),
         _ => Err(TchError::Shape(format!("{} saved something else in its forward pass", layer.name))),
     }
+}
+
+/// The gradient of largest values: each goes to the place that was chosen.
+fn chosen(layer: &PlacedLayer, x: &Tensor, places: &Tensor, gy: &Tensor) -> Result<Tensor, TchError> {
+    let (zeros, along) = match layer.input {
+        Shape::Sequence(..) => (x.f_zeros_like()?, 1),
+        Shape::Image(..) | Shape::Flat(_) | Shape::Tokens(..) => (x.f_zeros_like()?.f_flatten(2, -1)?, 2),
+    };
+    let below = zeros.f_scatter(along, &places.f_unsqueeze(along)?, &gy.f_unsqueeze(along)?)?;
+    below.f_reshape(x.size())
 }
 
 /// The gradient of a mean: each value has an equal part.

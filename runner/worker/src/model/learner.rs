@@ -2,13 +2,14 @@
 
 use super::batch_norm::Normaliser;
 use super::dropout::{Mask, Masks};
+use super::frozen::Frozen;
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
 use super::tensors::dimensions;
 use super::tied::Tied;
 use super::{initial_weights, loss};
-use crate::data::DataSet;
+use crate::data::{DataSet, Feed};
 use recipe::{Layer, LayeredModel, ModelKind, PlacedLayer, Shape};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -56,6 +57,9 @@ pub enum ModelError {
         /// What the data set has.
         data: Shape,
     },
+    /// Weights that are not trained have no place in memory.
+    #[error("the frozen weights of model `{kind}` cannot be drawn: {reason}")]
+    Frozen { kind: ModelKind, reason: String },
     /// Too few classes.
     #[error("model `{kind}` tells {model} classes apart, but the data set has {data}; widen the last layer")]
     Classes {
@@ -78,10 +82,12 @@ pub struct TorchLearner {
     pub(super) model: LayeredModel,
     pub(super) sections: Vec<Section>,
     pub(super) layout: Layout,
+    pub(super) frozen: Frozen,
     /// Which outputs of a section were kept, of those that were cut.
     cuts: BTreeMap<usize, Range<usize>>,
-    seed: u64,
+    pub(super) seed: u64,
     pub(super) data: Arc<DataSet>,
+    feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
     /// For each placed layer what its backward pass needs.
@@ -107,11 +113,14 @@ impl TorchLearner {
         let saved = model.layers.iter().map(|_| None).collect();
         Ok(Self {
             layout: layout(&model.weighted_layers()),
+            frozen: Frozen::draw(&model, seed)
+                .map_err(|error| ModelError::Frozen { kind, reason: error.to_string() })?,
             sections,
             whole: model.clone(),
             model,
             cuts: BTreeMap::new(),
             seed,
+            feed: Feed::new(data.clone(), seed),
             data,
             batch: Batch::default(),
             activations: None,
@@ -204,17 +213,21 @@ impl TorchLearner {
             self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, tch::Device::Cpu)));
             return Ok(());
         }
-        for place in section.placed {
+        for place in section.placed.clone() {
             // Before the linear layer that is cut, rows are whole.
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
             let factor = self.mask(&self.whole.layers[place], &x.size(), kept)?;
             let placed = &self.model.layers[place];
             let masks = self.inner_masks(placed, x.size()[0])?;
+            let labels = self.labels_for(placed)?;
             let pass = Pass {
                 factor,
                 masks: Masks::Drawn(masks.into_iter()),
                 normaliser: &mut Normaliser::OfBatch,
                 tied: self.tied(whole),
+                frozen: self.frozen.at(place),
+                passes_gradient: passes_gradient(layer, place, &section),
+                labels: labels.as_ref(),
             };
             let (y, saved) = kernel::forward(placed, weights, x, pass)
                 .map_err(|error| failed(&placed.name, "forward pass", error))?;
@@ -246,7 +259,7 @@ impl TorchLearner {
             self.activations = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, tch::Device::Cpu)));
             return Ok(());
         }
-        for place in section.placed.rev() {
+        for place in section.placed.clone().rev() {
             let placed = &self.model.layers[place];
             let saved = self.saved[place].take().ok_or_else(|| {
                 StepError::Learner(format!(
@@ -254,8 +267,7 @@ impl TorchLearner {
                     placed.name
                 ))
             })?;
-            // Below the first weights no gradient is needed.
-            let wants_input = layer > 0 || place > section.weighted;
+            let wants_input = passes_gradient(layer, place, &section);
             let mut of_head = self.of_head.take();
             let down = Down {
                 gy: &g,
@@ -277,6 +289,20 @@ impl TorchLearner {
         Ok(())
     }
 
+    /// The targets of the batch, where the layer is a head that scores them.
+    fn labels_for(&self, placed: &PlacedLayer) -> Result<Option<Tensor>, StepError> {
+        let Layer::AuxiliaryHead { .. } = placed.layer else { return Ok(None) };
+        let labels = self.data.labels_of(&self.batch).map_err(wrong)?;
+        let tensor = Tensor::f_from_slice(&labels);
+        tensor.map(Some).map_err(|error| failed(&placed.name, "forward pass", error))
+    }
+
+    /// What auxiliary heads add to the loss.
+    fn loss_of_heads(&self) -> f32 {
+        let head = |saved: &Saved| if let Saved::Head(head) = saved { Some(head.loss()) } else { None };
+        self.saved.iter().flatten().filter_map(head).sum()
+    }
+
     /// The slice of a layer's whole weights that a cut keeps: rows of its weight, then of its bias.
     fn kept_weights(&self, layer: usize, whole: &[f32], into: &mut Vec<f32>) {
         let placed = &self.whole.layers[self.sections[layer].weighted];
@@ -289,6 +315,11 @@ impl TorchLearner {
             _ => into.extend_from_slice(whole),
         }
     }
+}
+
+/// Whether a gradient is needed with respect to what goes into a layer: below the first weights none is.
+fn passes_gradient(layer: usize, place: usize, section: &Section) -> bool {
+    layer > 0 || place > section.weighted
 }
 
 fn bytes(tensor: &Tensor) -> usize {
@@ -326,9 +357,17 @@ impl Learner for TorchLearner {
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.saved.fill_with(|| None);
         self.of_head = None;
-        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
+        self.activations = Some(self.feed.load(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
+    }
+
+    fn looks_ahead(&self) -> usize {
+        self.feed.looks_ahead()
+    }
+
+    fn announce(&mut self, next: &[Batch]) {
+        self.feed.announce(next);
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
@@ -349,7 +388,7 @@ impl Learner for TorchLearner {
         let (mean, gradient) =
             tch::no_grad(|| loss::cross_entropy(&rows, &Tensor::f_from_slice(&labels)?)).map_err(failed)?;
         self.activations = Some(gradient.f_reshape(scores.size()).map_err(failed)?);
-        Ok(Loss(mean))
+        Ok(Loss(mean + self.loss_of_heads()))
     }
 
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {

@@ -43,3 +43,52 @@ pub(super) fn tally(scores: &Tensor, labels: &Tensor) -> Result<(f64, i64), TchE
     let right = scores.f_argmax(1, false)?.f_eq_tensor(labels)?.f_sum(Kind::Int64)?.f_int64_value(&[])?;
     Ok((loss, right))
 }
+
+/// The rows whose label's score is among the five highest.
+pub(super) fn among_five(scores: &Tensor, labels: &Tensor) -> Result<i64, TchError> {
+    ahead(scores, labels)?.f_lt(5)?.f_sum(Kind::Int64)?.f_int64_value(&[])
+}
+
+/// How many classes come before the label's in each row, by falling scores. Equal scores are in the order of the classes' numbers,
+/// so that the place does not depend on a way to sort; of scores that are no numbers, all come before.
+fn ahead(scores: &Tensor, labels: &Tensor) -> Result<Tensor, TchError> {
+    let classes = scores.size()[1];
+    let label = labels.f_unsqueeze(1)?;
+    let own = scores.f_gather(1, &label, false)?;
+    let numbers = Tensor::f_arange(classes, (Kind::Int64, scores.device()))?.f_unsqueeze(0)?;
+    let first = numbers.f_lt_tensor(&label)?;
+    // Below: it must be less than the label's score; above, equal is not before it either.
+    let behind = scores.f_lt_tensor(&own)?.f_where_self(&first, &scores.f_le_tensor(&own)?)?;
+    behind.f_logical_not()?.f_sum_dim_intlist([1_i64].as_slice(), false, Kind::Int64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(scores: &[f32], classes: i64, labels: &[i64]) -> Vec<i64> {
+        let scores = Tensor::from_slice(scores).reshape([-1, classes]);
+        Vec::try_from(ahead(&scores, &Tensor::from_slice(labels)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn places_are_by_score_and_then_by_number() {
+        let row = [3.0, 1.0, 2.0, 3.0, -1.0, 2.0];
+        let all: Vec<f32> = row.iter().copied().cycle().take(36).collect();
+        assert_eq!(places(&all, 6, &[0, 1, 2, 3, 4, 5]), [0, 4, 2, 1, 5, 3]);
+        assert_eq!(places(&[7.0; 12], 6, &[0, 5]), [0, 5], "all equal");
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_among_the_five() {
+        let counted = |scores: [f32; 12], label: i64| {
+            among_five(&Tensor::from_slice(&scores).reshape([1, 12]), &Tensor::from_slice(&[label])).unwrap()
+        };
+        assert_eq!(counted([f32::NAN; 12], 0), 0);
+        let mut one = [0.0; 12];
+        one[3] = f32::NAN;
+        assert_eq!(counted(one, 3), 0);
+        assert_eq!(counted([0.0; 12], 4), 1);
+        assert_eq!(counted([0.0; 12], 5), 0, "of equal scores the first five");
+    }
+}

@@ -4,6 +4,8 @@ mod batch_norm;
 mod dropout;
 mod evaluate;
 mod flat;
+mod frozen;
+mod head;
 mod initial;
 mod kernel;
 mod learner;

@@ -49,6 +49,10 @@ pub(super) fn result(
         (Layer::AvgPool { kernel, stride, padding, ceil }, []) => {
             x.f_avg_pool2d(pair(*kernel), pair(*stride), pair(*padding), *ceil, true, None)
         }
+        (Layer::GlobalMaxPool, []) => largest(layer, x).map(|(values, _)| values),
+        (Layer::TextConv { stride, padding, .. }, [weight, bias]) => {
+            along(x, [weight, bias], [*stride, *padding])
+        }
         (Layer::GlobalAvgPool, []) => x.f_mean_dim(&[2_i64, 3][..], false, Kind::Float),
         (Layer::LocalResponseNorm { size, alpha, beta, k }, []) => {
             let scale = Scale { size: *size, alpha: *alpha, beta: *beta, k: *k };
@@ -61,7 +65,7 @@ pub(super) fn result(
             let rows = layer.paths.rows.iter().map(|row| through(row, &mut left, x, around));
             Tensor::f_cat(&rows.collect::<Result<Vec<_>, _>>()?, 1)
         }
-        (Layer::Block { .. }, operands) => {
+        (Layer::Block { .. } | Layer::Frozen { .. } | Layer::AuxiliaryHead { .. }, operands) => {
             let mut left = operands;
             through(&layer.paths.branch, &mut left, x, around)
         }
@@ -86,6 +90,8 @@ pub(super) fn result(
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
+            | Layer::TextConv { .. }
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::LayerNorm
@@ -97,6 +103,25 @@ pub(super) fn result(
             operands,
         ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
     }
+}
+
+/// The largest value of each channel, or of each value over all positions, and where it is; of several the first.
+pub(super) fn largest(layer: &PlacedLayer, x: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+    match layer.input {
+        Shape::Sequence(..) => x.f_max_dim(1, false),
+        Shape::Image(..) | Shape::Flat(_) | Shape::Tokens(..) => x.f_flatten(2, -1)?.f_max_dim(2, false),
+    }
+}
+
+/// A convolution along the positions `[rows, positions, values]`; libtorch has the values before the positions.
+fn along(
+    x: &Tensor,
+    [weight, bias]: [&Tensor; 2],
+    [stride, padding]: [usize; 2],
+) -> Result<Tensor, TchError> {
+    let (stride, padding) = (stride as i64, padding as i64);
+    let y = x.f_transpose(1, 2)?.f_conv1d(weight, Some(bias), [stride], [padding], [1], 1)?;
+    y.f_transpose(1, 2)?.f_contiguous()
 }
 
 /// The settings of a local response norm.

@@ -1,4 +1,4 @@
-//! An embedding, and a head that scores tokens by the embedding's own matrix.
+//! An embedding, with vectors for positions or without, and a head that scores tokens by the embedding's own matrix.
 //!
 //! The matrix lies once in the flat vector, in the span of the embedding, which is the first layer. It has two uses: its gradient
 //! is the sum of what the head's backward pass computes, which comes first, and of what the embedding's does, which comes last.
@@ -8,7 +8,7 @@
 
 use super::flat::View;
 use super::kernel::Down;
-use super::tensors::{views, views_mut};
+use super::tensors::{split, split_mut};
 use recipe::{Parameter, PlacedLayer};
 use tch::{Kind, TchError, Tensor};
 
@@ -66,10 +66,15 @@ fn positions(x: &Tensor) -> Result<Tensor, TchError> {
 
 /// The vectors `[rows, positions, width]` of tokens `[rows, positions]`, which are numbers, and the tokens as integers.
 pub(super) fn embed(layer: &PlacedLayer, weights: &[f32], tokens: &Tensor) -> Result<Embedded, TchError> {
-    let [matrix, position] = views(layer, weights)?;
+    let views = split(layer, weights)?;
+    let [matrix, position @ ..] = &views[..] else { return Err(no_matrix(layer)) };
     let tokens = tokens.f_to_kind(Kind::Int64)?;
-    let of_tokens = Tensor::f_embedding(&matrix, &tokens, NO_PADDING, UNSCALED, DENSE)?;
-    Ok(Embedded { vectors: of_tokens.f_add(&position)?, tokens })
+    let of_tokens = Tensor::f_embedding(matrix, &tokens, NO_PADDING, UNSCALED, DENSE)?;
+    let vectors = match position {
+        [] => of_tokens,
+        [position, ..] => of_tokens.f_add(position)?,
+    };
+    Ok(Embedded { vectors, tokens })
 }
 
 /// What an embedding makes of tokens.
@@ -77,6 +82,10 @@ pub(super) struct Embedded {
     pub(super) vectors: Tensor,
     /// The tokens as integers.
     pub(super) tokens: Tensor,
+}
+
+fn no_matrix(layer: &PlacedLayer) -> TchError {
+    TchError::Shape(format!("{} has no vectors", layer.name))
 }
 
 /// No token stands for nothing.
@@ -94,12 +103,15 @@ pub(super) fn embedding_gradient(
     of_head: Option<&Tensor>,
 ) -> Result<(), TchError> {
     let Down { gy, gradient, .. } = down;
-    let [mut matrix, position] = views_mut(layer, gradient)?;
-    let _ = gy.f_sum_intlist_out(&position, 0, false, Kind::Float)?;
+    let mut views = split_mut(layer, gradient)?;
+    let [matrix, position @ ..] = &mut views[..] else { return Err(no_matrix(layer)) };
+    for position in position {
+        let _ = gy.f_sum_intlist_out(position, 0, false, Kind::Float)?;
+    }
     let vocabulary = matrix.size()[0];
     let own = Tensor::f_embedding_dense_backward(gy, tokens, vocabulary, NO_PADDING, UNSCALED)?;
     match of_head {
-        Some(of_head) => own.f_add_out(&matrix, of_head).map(drop),
+        Some(of_head) => own.f_add_out(matrix, of_head).map(drop),
         None => matrix.fill_from(&own),
     }
 }

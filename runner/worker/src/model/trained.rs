@@ -14,6 +14,9 @@ pub trait TrainedModel: Learner {
     /// Evaluates `weights` on all samples of a split, without dropout: means over samples, summed in 64 bits. `None` where the
     /// split has no samples.
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError>;
+
+    /// The weights that are not trained and in no file, from the input to the scores; none in most models.
+    fn frozen_weights(&self) -> Vector;
 }
 
 /// The model of a run; `seed` is the run's.

@@ -1,6 +1,6 @@
 //! A user's own arrays beside the public data sets that hold the same images.
 
-use crate::support::{described, linear, place};
+use crate::support::{described, linear, npy, place};
 use recipe::{ArrayProfile, ArrayValues, Layer, LayeredModel, ModelKind, Shape, Source};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -22,14 +22,6 @@ fn drawn(count: usize, mut state: u32) -> (Vec<u8>, Vec<u8>) {
     };
     let pixels = (0..count * IMAGE).map(|_| next()).collect();
     (pixels, (0..count).map(|_| next() % 10).collect())
-}
-
-/// An array as NumPy writes it.
-fn npy(element: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
-    let mut header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
 }
 
 /// The same images as IDX files and as arrays.
@@ -105,6 +97,44 @@ fn the_images_of_mnist_as_arrays_of_bytes_are_mnist_bit_for_bit() {
     let (one, other) = (trained(&own), trained(&mnist));
     assert_eq!(one.sha256(), other.sha256());
     assert!(one.iter().all(|weight| weight.is_finite()));
+}
+
+/// A safetensors file with these pixels and labels of 64 bits, labels first.
+fn tensors(pixels: &[u8], labels: &[u8], count: usize) -> Vec<u8> {
+    let end = labels.len() + pixels.len();
+    let mut header = format!(
+        "{{\"x\":{{\"dtype\":\"U8\",\"shape\":[{count},1,{ROWS},{COLUMNS}],\"data_offsets\":[{},{end}]}},\
+         \"y\":{{\"dtype\":\"I64\",\"shape\":[{count}],\"data_offsets\":[0,{}]}}}}",
+        labels.len(),
+        labels.len()
+    );
+    header += &" ".repeat(7 - (header.len() + 7) % 8);
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), labels, pixels].concat()
+}
+
+#[test]
+fn the_same_data_as_safetensors_trains_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    write_both(folder.path());
+    for (name, count) in [("train", 90), ("test", 30)] {
+        let elements = |array: &str, bytes: usize| {
+            let whole = fs::read(folder.path().join(format!("{name}_{array}.npy"))).unwrap();
+            whole[whole.len() - bytes..].to_vec()
+        };
+        let (pixels, labels) = (elements("x", count * IMAGE), elements("y", count * 8));
+        let path = folder.path().join(format!("{name}.safetensors"));
+        fs::write(path, tensors(&pixels, &labels, count)).unwrap();
+    }
+    let arrays = arrays::describe_safetensors(folder.path()).unwrap();
+    assert_eq!(arrays, arrays::describe(folder.path()).unwrap());
+    let path = folder.path().to_owned();
+    let (own, tensors) = (loaded(own(folder.path())), loaded(Source::Safetensors { path, arrays }));
+    assert_eq!(
+        (own.shape(), own.labels(), own.normal()),
+        (tensors.shape(), tensors.labels(), tensors.normal())
+    );
+    assert_eq!(trained(&own).sha256(), trained(&tensors).sha256());
+    assert_ne!(own.digest(), tensors.digest(), "other files are other data");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn reference(
 ) -> (f32, Vector) {
     let mut at = 0;
     let mut leaves = Vec::new();
-    let mut x = data.batch(batch).unwrap();
+    let mut x = data.batch(batch, 0).unwrap();
     for placed in &model.layers {
         let mut own = Vec::new();
         for parameter in &placed.parameters {
@@ -73,8 +73,21 @@ fn reference(
     (loss.double_value(&[]) as f32, Vector::from(gradient))
 }
 
+/// A convolution along the positions of a text: the sum of a linear map for each position of the kernel.
+fn along(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
+    let Layer::TextConv { kernel, stride, padding, .. } = placed.layer else { panic!("a convolution") };
+    let (kernel, stride, padding) = (kernel as i64, stride as i64, padding as i64);
+    let padded = x.constant_pad_nd([0, 0, padding, padding]);
+    let last = padded.size()[1] - kernel;
+    let part = |shift: i64| {
+        let shifted = padded.slice(1, shift, last + shift + 1, stride);
+        shifted.matmul(&own[0].select(2, shift).transpose(0, 1))
+    };
+    (0..kernel).fold(own[1].shallow_clone(), |sum, shift| sum + part(shift))
+}
+
 /// A layer on operands that libtorch may differentiate by.
-fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
+pub(crate) fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
     let pair = |side: usize| [side as i64; 2];
     match &placed.layer {
         Layer::Linear { .. } => x.flatten(1, -1).linear(&own[0], Some(&own[1])),
@@ -88,6 +101,9 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
             x.avg_pool2d(pair(*kernel), pair(*stride), pair(*padding), *ceil, true, None)
         }
         Layer::GlobalAvgPool => x.adaptive_avg_pool2d([1, 1]).flatten(1, -1),
+        Layer::GlobalMaxPool if x.dim() == 4 => x.adaptive_max_pool2d([1, 1]).0.flatten(1, -1),
+        Layer::GlobalMaxPool => x.max_dim(1, false).0,
+        Layer::TextConv { .. } => along(placed, own, x),
         // As PyTorch's own function does it: the channels are an axis that a pool of means slides over.
         Layer::LocalResponseNorm { size, alpha, beta, k } => {
             let size = *size as i64;
@@ -119,6 +135,8 @@ fn result(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
         | Layer::Attention { .. }
         | Layer::Gelu
         | Layer::Block { .. }
+        | Layer::Frozen { .. }
+        | Layer::AuxiliaryHead { .. }
         | Layer::Embedding { .. }
         | Layer::TiedHead => crate::texts::result(placed, own, x),
         Layer::Branches { .. } => {
@@ -187,6 +205,7 @@ fn each_kind_of_layer_equals_automatic_differentiation() {
             Layer::GlobalAvgPool,
             linear(10),
         ],
+        vec![conv(4, 3, 2, 1), Layer::GlobalMaxPool, linear(10)],
         vec![bare_conv(3, 2), Layer::BatchNorm, Layer::Relu, Layer::Flatten, linear(10)],
         crate::vision::layers(),
         crate::vision::inception(),

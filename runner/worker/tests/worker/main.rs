@@ -5,9 +5,19 @@ mod arrays;
 #[cfg(test)]
 mod evaluation;
 #[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod gradients;
 #[cfg(test)]
 mod groups;
+#[cfg(test)]
+mod heads;
+#[cfg(test)]
+mod imagenet;
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod pictures;
 #[cfg(test)]
 mod plain;
 #[cfg(test)]
@@ -20,6 +30,8 @@ mod scripts;
 mod slices;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod text_cnn;
 #[cfg(test)]
 mod texts;
 #[cfg(test)]

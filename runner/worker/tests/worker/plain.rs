@@ -57,7 +57,7 @@ fn result(
             let bias = if *bias { take(weights, *outputs) } else { &[] };
             rows.iter().map(|row| convolution(placed, weight, bias, row)).collect()
         }
-        Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool => {
+        Layer::MaxPool { .. } | Layer::AvgPool { .. } | Layer::GlobalAvgPool | Layer::GlobalMaxPool => {
             rows.iter().map(|row| pool(placed, row)).collect()
         }
         Layer::LocalResponseNorm { .. } => rows.iter().map(|row| response(placed, row)).collect(),
@@ -92,11 +92,14 @@ fn result(
         Layer::Flatten => rows,
         Layer::Dropout { .. } => unreachable!("it is random"),
         Layer::Embedding { .. }
+        | Layer::TextConv { .. }
         | Layer::LayerNorm
         | Layer::Attention { .. }
         | Layer::Gelu
         | Layer::Block { .. }
-        | Layer::TiedHead => unreachable!("PyTorch's numbers are in `texts`"),
+        | Layer::Frozen { .. }
+        | Layer::AuxiliaryHead { .. }
+        | Layer::TiedHead => unreachable!("PyTorch's numbers are in `texts` and `text_cnn`"),
     }
 }
 
@@ -147,6 +150,10 @@ fn pool(placed: &PlacedLayer, row: &[f64]) -> Vec<f64> {
     if placed.layer == Layer::GlobalAvgPool {
         let area = rows * columns;
         return row.chunks(area).map(|channel| channel.iter().sum::<f64>() / area as f64).collect();
+    }
+    if placed.layer == Layer::GlobalMaxPool {
+        let largest = |channel: &[f64]| channel.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        return row.chunks(rows * columns).map(largest).collect();
     }
     let (Layer::MaxPool { kernel, stride, padding, .. } | Layer::AvgPool { kernel, stride, padding, .. }) =
         placed.layer

@@ -17,6 +17,7 @@ pub(crate) fn drawn(train: u32, test: u32, validation: f64) -> Arc<DataSet> {
         DataSet::load(&Dataset {
             source,
             sampling: recipe::Sampling::Permutation,
+            augment: recipe::Augmentation::NONE,
             partition: Partition::Shared,
             validation,
         })
@@ -39,7 +40,13 @@ pub(crate) fn cifar_10(folder: &Path) -> DataSet {
 
 /// A source with nothing held out.
 pub(crate) fn described(source: Source) -> Dataset {
-    Dataset { source, sampling: recipe::Sampling::Permutation, partition: Partition::Shared, validation: 0.0 }
+    Dataset {
+        source,
+        sampling: recipe::Sampling::Permutation,
+        partition: Partition::Shared,
+        validation: 0.0,
+        augment: recipe::Augmentation::NONE,
+    }
 }
 
 fn records(count: usize, mut state: u32) -> Vec<u8> {
@@ -126,9 +133,22 @@ pub(crate) fn cifar_cnn() -> LayeredModel {
     place(ModelKind::CifarCnn, COLOUR, &layers)
 }
 
+/// An array as NumPy writes it.
+pub(crate) fn npy(element: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
+}
+
 /// A named model for the drawn data set, as a recipe has it.
 pub(crate) fn named(kind: ModelKind) -> LayeredModel {
-    struct Recipe(String);
+    named_on(kind, None)
+}
+
+/// The same for arrays.
+pub(crate) fn named_on(kind: ModelKind, arrays: Option<ArrayProfile>) -> LayeredModel {
+    struct Recipe(String, Option<ArrayProfile>);
     impl Files for Recipe {
         fn read(&self, _: &Path) -> Result<String, FileProblem> {
             Ok(self.0.clone())
@@ -137,17 +157,18 @@ pub(crate) fn named(kind: ModelKind) -> LayeredModel {
             false
         }
         fn arrays(&self, _: &Path) -> Result<ArrayProfile, Vec<ArrayProblem>> {
-            Err(Vec::new())
+            self.1.ok_or_else(Vec::new)
         }
         fn current_directory(&self) -> PathBuf {
             PathBuf::from("/")
         }
     }
+    let data = if arrays.is_some() { "[dataset]\nkind = \"npy\"\npath = \"own\"\n" } else { "" };
     let text = format!(
-        "schema = 1\nmodel = \"{kind}\"\n[train]\nglobal-batch = 10\nsteps = 1\n[[strategy]]\nkind = \"d-sync\"\n"
+        "schema = 1\nmodel = \"{kind}\"\n{data}[train]\nglobal-batch = 2\nsteps = 1\n[[strategy]]\nkind = \"d-sync\"\n"
     );
     let request = PlanRequest::new(Path::new("/recipe.toml"));
-    let plan = recipe::plan(&Recipe(text), &request, &Machine::new(1)).unwrap();
+    let plan = recipe::plan(&Recipe(text, arrays), &request, &Machine::new(1)).unwrap();
     plan.cells[0].spec.model.layered().unwrap().clone()
 }
 
@@ -169,6 +190,8 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::MaxPool { .. } => "max-pool",
             Layer::AvgPool { .. } => "avg-pool",
             Layer::GlobalAvgPool => "global-avg-pool",
+            Layer::GlobalMaxPool => "global-max-pool",
+            Layer::TextConv { .. } => "text-conv",
             Layer::BatchNorm => "batch-norm",
             Layer::LocalResponseNorm { .. } => "local-response-norm",
             Layer::Residual { .. } => "residual",
@@ -179,6 +202,8 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
             Layer::Attention { .. } => "attention",
             Layer::Gelu => "gelu",
             Layer::Block { .. } => "block",
+            Layer::Frozen { .. } => "frozen",
+            Layer::AuxiliaryHead { .. } => "auxiliary-head",
             Layer::TiedHead => "tied-head",
             Layer::Dropout { .. } => "dropout",
             Layer::Flatten => "flatten",
@@ -198,13 +223,18 @@ fn row(input: Shape, layers: &[Layer], prefix: &str) -> Vec<PlacedLayer> {
                     rows.map(|(layers, number)| row(shape, layers, &format!("{name}.{number}."))).collect();
                 Paths { rows, ..Paths::default() }
             }
+            Layer::Block { layers } | Layer::Frozen { layers } | Layer::AuxiliaryHead { layers, .. } => {
+                Paths { branch: row(shape, layers, &format!("{name}.")), ..Paths::default() }
+            }
             _ => Paths::default(),
         };
         let (output, mut parameters) = result(layer, &name, shape);
-        let output = paths.branch.last().map_or(output, |last| last.output);
+        let passes_on = matches!(layer, Layer::AuxiliaryHead { .. });
+        let output = paths.branch.last().filter(|_| !passes_on).map_or(output, |last| last.output);
         let ends = paths.rows.iter().map(|row| row.last().map_or(shape, |last| last.output));
         let output = ends.reduce(beside).unwrap_or(output);
-        parameters.extend(paths.layers().flat_map(|inner| inner.parameters.clone()));
+        let trained = paths.layers().filter(|_| !matches!(layer, Layer::Frozen { .. }));
+        parameters.extend(trained.flat_map(|inner| inner.parameters.clone()));
         let layer = layer.clone();
         placed.push(PlacedLayer { name, layer, input: shape, output, parameters, flops: 0, paths });
         shape = output;
@@ -250,7 +280,9 @@ fn result(layer: &Layer, name: &str, input: Shape) -> (Shape, Vec<Parameter>) {
             };
             (Shape::Image(channels, side(rows), side(columns)), vec![])
         }
-        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => (Shape::Flat(channels), vec![]),
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(channels, ..)) => {
+            (Shape::Flat(channels), vec![])
+        }
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             (input, with(channels, &[channels]))
         }

@@ -5,6 +5,7 @@ mod large;
 mod layers;
 mod line;
 mod machine;
+mod models;
 mod network;
 mod peers;
 mod table;
@@ -24,7 +25,7 @@ const TURNS: usize = 5;
 /// The benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// All-reduces, steps and layers.
+    /// All-reduces, steps, layers and models.
     All,
     /// All-reduces of several sizes.
     AllReduce,
@@ -32,6 +33,8 @@ pub(crate) enum Subject {
     Training,
     /// The layers of two models in one process.
     Layers,
+    /// Steps of every model in one process.
+    Models,
     /// Whether every all-reduce ends with vectors far beyond the credits of a peer.
     Large,
     /// The emulated network beside the kernel's.
@@ -46,6 +49,7 @@ impl Subject {
             ["all-reduce"] => Self::AllReduce,
             ["training"] => Self::Training,
             ["layers"] => Self::Layers,
+            ["models"] => Self::Models,
             ["large"] => Self::Large,
             ["network"] => Self::Network,
             [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
@@ -83,6 +87,9 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
         for table in layers::measure(workspace, &peers, &mut turns)? {
             println!("{table}");
         }
+    }
+    if measures(Subject::Models) {
+        println!("{}", models::measure(workspace, &peers, &mut turns)?);
     }
     println!("{}", turns.load());
     println!("stored: {}", turns.store(&workspace.target_folder()?.join("bench"), &machine)?.display());

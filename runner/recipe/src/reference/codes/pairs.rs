@@ -327,6 +327,18 @@ pub(super) const PAIRS: &[Code] = &[
         "Workers of `gmp` average by an all-reduce among themselves, unless `averaged-by` says that servers add for them.",
     ),
     code(
+        "R175",
+        "auxiliary heads in groups",
+        "An `auxiliary-head` adds a loss of its own in the middle of a model. A group of `gmp` takes the loss of a round, of rows of all \
+         its workers, and divides gradients by the rows of rounds; a loss of one worker's batch has no place among them.",
+    ),
+    code(
+        "R176",
+        "frozen layers of a whole group",
+        "Rows of a batch travel to the group in front of the first layer that is split. Frozen layers below the first weights would lie behind \
+         that, so that each worker computed them for the rows of all. Only layers that are trained are divided.",
+    ),
+    code(
         "R180",
         "a text that cannot be learned from",
         "`dataset.kind = \"text-lines\"` cuts a file into windows of `dataset.context` tokens. The file must be there, be at most 256 MiB \
@@ -348,6 +360,16 @@ pub(super) const PAIRS: &[Code] = &[
         "R183",
         "a model file and a text",
         "A TorchScript file takes numbers and gives one row of class scores for each example. A text needs scores of all tokens at each \
-         position: take `gpt`, or list the layers of a `sequential` model.",
+         position: take `gpt`, or list the layers of a `sequential` model. The same holds for texts with labels, whose models begin with \
+         an embedding.",
+    ),
+    code(
+        "R184",
+        "labelled texts that cannot be learned from",
+        "With `dataset.kind = \"text\"`, `dataset.path` is a folder with train.csv and test.csv: the label in the first column, any word \
+         or number, and the text in the others, of which each record has the same number. Texts with commas, quotes or line breaks stand in \
+         double quotes, and a quote inside of them is written twice. The files are UTF-8 (with `tokens = \"bytes\"` only labels must be), \
+         without NUL, with at most 1 MiB in a record and 2 GiB in a file. train.csv has at least two different labels, \
+         and test.csv none that train.csv does not have. `header` says whether the first line names the columns.",
     ),
 ];

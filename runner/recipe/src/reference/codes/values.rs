@@ -107,7 +107,8 @@ pub(super) const VALUES: &[Code] = &[
          `np.save` writes them. Features (x) are `[samples, values]` or `[samples, channels, rows, columns]`: bytes (uint8), \
          which are normalised per channel as pictures are, or 32-bit or 64-bit floats, which are taken as they are (the \
          latter rounded to 32 bits), and must be finite. Labels (y) are `[samples]`, integers from 0 on; there are as many \
-         classes as the largest label of both files and one more. Elements are little-endian and in C's order.",
+         classes as the largest label of both files and one more. Elements are little-endian and in C's order. \
+         With `safetensors` the folder has train.safetensors and test.safetensors, each with the tensors `x` and `y` and no other.",
     ),
     code(
         "R030",

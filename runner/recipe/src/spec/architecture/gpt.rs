@@ -33,14 +33,14 @@ impl DropoutRate {
     }
 
     /// The layer that drops; none where nothing is dropped.
-    fn layer(self) -> Option<Layer> {
+    pub(super) fn layer(self) -> Option<Layer> {
         let rate = f32::from_bits(self.0);
         (rate > 0.0).then_some(Layer::Dropout { rate })
     }
 }
 
 pub(crate) fn layers(sizes: GptSizes) -> Vec<Layer> {
-    let mut layers = vec![Layer::Embedding { width: sizes.width }];
+    let mut layers = vec![Layer::Embedding { width: sizes.width, positions: true }];
     layers.extend(sizes.dropout.layer());
     layers.extend((0..sizes.depth).map(|_| block(sizes)));
     layers.extend([Layer::LayerNorm, Layer::TiedHead]);

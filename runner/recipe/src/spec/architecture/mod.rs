@@ -1,9 +1,13 @@
 //! The models that have a name, a file for each, and how layers are put in place.
 
+mod alexnet;
+mod alexnet_cifar;
 mod basic_block;
 mod bottleneck;
 mod cifar100_cnn;
+mod cifar100_convex;
 mod cifar_cnn;
+mod googlenet;
 mod gpt;
 mod lenet;
 mod mnist_mlp;
@@ -13,12 +17,14 @@ mod resnet20;
 mod resnet50;
 mod sequence;
 mod softmax;
+mod text_cnn;
 mod vgg19;
 mod vgg_cifar;
 mod vgg_splitbrain;
 
 pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
+pub(crate) use text_cnn::{TextCnnSizes, layers as text_cnn_layers};
 
 use crate::{Layer, ModelKind};
 
@@ -35,7 +41,11 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::Vgg19 => vgg19::layers(classes),
         ModelKind::VggCifar => vgg_cifar::layers(classes),
         ModelKind::Cifar100Cnn => cifar100_cnn::layers(classes),
+        ModelKind::Cifar100Convex => cifar100_convex::layers(classes),
+        ModelKind::Alexnet => alexnet::layers(classes),
+        ModelKind::AlexnetCifar => alexnet_cifar::layers(classes),
+        ModelKind::Googlenet => googlenet::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
-        ModelKind::Gpt | ModelKind::Sequential | ModelKind::Torchscript => return None,
+        ModelKind::Gpt | ModelKind::TextCnn | ModelKind::Sequential | ModelKind::Torchscript => return None,
     })
 }

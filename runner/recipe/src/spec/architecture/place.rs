@@ -32,7 +32,8 @@ pub(crate) fn place(
     let mut weights = 0_u64;
     for (index, layer) in layers.iter().enumerate() {
         let placed = next(layer, shape, &model.layers, "").and_then(|placed| {
-            weights = weights.saturating_add(count(&placed.parameters));
+            head_fits(&placed, data)?;
+            weights = weights.saturating_add(count(&placed.operands()));
             if weights > MOST_WEIGHTS {
                 Err("the model would have more than 2^32 - 1 weights".to_owned())
             } else {
@@ -47,8 +48,14 @@ pub(crate) fn place(
             Err(reason) => return (model, Some(Misfit { layer: index, reason })),
         }
     }
-    let misfit = (shape != data.scores())
-        .then(|| Misfit { layer: layers.len().saturating_sub(1), reason: other_scores(shape, data) });
+    let reason = if shape != data.scores() {
+        Some(other_scores(shape, data))
+    } else if model.weighted_layers().is_empty() {
+        Some("no layer of the model has weights that are trained".to_owned())
+    } else {
+        None
+    };
+    let misfit = reason.map(|reason| Misfit { layer: layers.len().saturating_sub(1), reason });
     (model, misfit)
 }
 
@@ -63,7 +70,18 @@ fn other_scores(found: Shape, data: DatasetProfile) -> String {
     }
 }
 
-fn count(parameters: &[Parameter]) -> u64 {
+/// An auxiliary head scores what the model scores.
+fn head_fits(placed: &PlacedLayer, data: DatasetProfile) -> Result<(), String> {
+    let scores = placed.paths.branch.last().map(|last| last.output);
+    match (&placed.layer, scores) {
+        (Layer::AuxiliaryHead { .. }, Some(scores)) if scores != data.scores() => {
+            Err(format!("in its head, {}", other_scores(scores, data)))
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+fn count(parameters: &[&Parameter]) -> u64 {
     let size =
         |shape: &[usize]| shape.iter().fold(1_u64, |product, &side| product.saturating_mul(side as u64));
     parameters.iter().fold(0, |sum: u64, parameter| sum.saturating_add(size(&parameter.shape)))
@@ -109,20 +127,29 @@ fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
             });
             Ok(Paths { rows: placed.collect::<Result<_, _>>()?, ..Paths::default() })
         }
-        Layer::Block { layers } if layers.is_empty() => Err("it has no layer".to_owned()),
-        Layer::Block { layers } => {
-            let branch = row(layers, input, Inside::Block, &format!("{name}."))?;
-            Ok(Paths { branch, ..Paths::default() })
+        Layer::Block { layers } | Layer::Frozen { layers } | Layer::AuxiliaryHead { layers, .. }
+            if layers.is_empty() =>
+        {
+            Err("it has no layer".to_owned())
         }
+        Layer::Block { layers } => branch(layers, input, Inside::Block, name),
+        Layer::Frozen { layers } => {
+            let paths = branch(layers, input, Inside::Frozen, name)?;
+            let weights = paths.layers().any(|inner| !inner.parameters.is_empty());
+            if weights { Ok(paths) } else { Err("none of its layers has weights to freeze".to_owned()) }
+        }
+        Layer::AuxiliaryHead { layers, .. } => branch(layers, input, Inside::Head, name),
         Layer::Linear { .. }
         | Layer::Conv { .. }
         | Layer::MaxPool { .. }
         | Layer::AvgPool { .. }
         | Layer::GlobalAvgPool
+        | Layer::GlobalMaxPool
         | Layer::BatchNorm
         | Layer::LocalResponseNorm { .. }
         | Layer::Relu
         | Layer::Embedding { .. }
+        | Layer::TextConv { .. }
         | Layer::LayerNorm
         | Layer::Attention { .. }
         | Layer::Gelu
@@ -132,12 +159,18 @@ fn paths(layer: &Layer, input: Shape, name: &str) -> Result<Paths, String> {
     }
 }
 
+fn branch(layers: &[Layer], input: Shape, inside: Inside, name: &str) -> Result<Paths, String> {
+    Ok(Paths { branch: row(layers, input, inside, &format!("{name}."))?, ..Paths::default() })
+}
+
 /// Which row of a block layers lie in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Branch,
     Shortcut,
     Block,
+    Frozen,
+    Head,
     /// Of several whose channels are put one behind the other, by its number.
     Row(usize),
 }
@@ -149,20 +182,32 @@ impl Inside {
             Self::Branch => "branch".to_owned(),
             Self::Shortcut => "shortcut".to_owned(),
             Self::Block => "block".to_owned(),
+            Self::Frozen => "frozen layers".to_owned(),
+            Self::Head => "head".to_owned(),
             Self::Row(number) => format!("branch {number}"),
+        }
+    }
+
+    /// Whether blocks may lie there whose ways come together again.
+    fn holds_blocks(self) -> bool {
+        match self {
+            Self::Block | Self::Frozen | Self::Head => true,
+            Self::Branch | Self::Shortcut | Self::Row(_) => false,
         }
     }
 
     /// Whether a layer may lie there.
     fn holds(self, layer: &Layer) -> Result<(), &'static str> {
         match layer {
-            Layer::Residual { .. } | Layer::Branches { .. } if self != Self::Block => {
+            Layer::Residual { .. } | Layer::Branches { .. } if !self.holds_blocks() => {
                 Err("such a block holds no other; put them one behind the other")
             }
             Layer::Dropout { .. } if matches!(self, Self::Row(_)) => {
                 Err("branches hold no dropout; put it behind the block")
             }
             Layer::Block { .. } => Err("a block of layers lies in no other; list its layers in its place"),
+            Layer::Frozen { .. } => Err("frozen layers lie in no block; freeze the whole block"),
+            Layer::AuxiliaryHead { .. } => Err("an auxiliary head lies in no block; put it behind the block"),
             Layer::Embedding { .. } | Layer::TiedHead => {
                 Err("it lies in no block: the embedding is the model's first layer, the tied head its last")
             }
@@ -171,6 +216,8 @@ impl Inside {
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
+            | Layer::TextConv { .. }
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
@@ -204,8 +251,13 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (_, Shape::Tokens(..)) => {
             Err(format!("it takes numbers, not {}: put `embedding` before it", words(input)))
         }
-        (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu, input) => sequence::output(layer, input),
-        (Layer::Block { .. }, input) => Ok(paths.branch.last().map_or(input, |last| last.output)),
+        (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu | Layer::TextConv { .. }, input) => {
+            sequence::output(layer, input)
+        }
+        (Layer::AuxiliaryHead { .. }, input) => Ok(input),
+        (Layer::Block { .. } | Layer::Frozen { .. }, input) => {
+            Ok(paths.branch.last().map_or(input, |last| last.output))
+        }
         (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
         (Layer::Linear { outputs }, Shape::Sequence(length, _)) => Ok(Shape::Sequence(length, *outputs)),
         (Layer::Linear { .. }, image) => {
@@ -216,7 +268,13 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         }
         (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
-        (Layer::GlobalAvgPool, Shape::Image(channels, ..)) => Ok(Shape::Flat(channels)),
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(channels, ..)) => {
+            Ok(Shape::Flat(channels))
+        }
+        (Layer::GlobalMaxPool, Shape::Sequence(_, width)) => Ok(Shape::Flat(width)),
+        (Layer::GlobalMaxPool, flat) => {
+            Err(format!("it takes an image or positions of a text, not {}", words(flat)))
+        }
         (Layer::Residual { .. }, input) => sum(input, paths),
         (Layer::Branches { .. }, input) => joined(input, paths),
         (Layer::LocalResponseNorm { .. }, Shape::Image(..)) => Ok(input),
@@ -269,26 +327,37 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// What comes out of rows whose channels are put one behind the other: images with the same sides.
+/// What comes out of rows that are put one behind the other: images with the same sides by their channels, or flat vectors.
 fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
     let mut whole: Option<Shape> = None;
-    for (number, row) in paths.rows.iter().enumerate() {
+    for (number, row) in (1..).zip(&paths.rows) {
         let end = row.last().map_or(input, |last| last.output);
         whole = match (whole, end) {
-            (None, Shape::Image(..)) => Some(end),
+            (None, Shape::Image(..) | Shape::Flat(_)) => Some(end),
             (Some(Shape::Image(before, rows, columns)), Shape::Image(channels, ..))
                 if end == Shape::Image(channels, rows, columns) =>
             {
                 Some(Shape::Image(before.saturating_add(channels), rows, columns))
             }
-            (None | Some(Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..)), _) => {
-                return Err(format!("its branch {} gives {}, not an image", number + 1, words(end)));
+            (Some(Shape::Flat(before)), Shape::Flat(values)) => {
+                Some(Shape::Flat(before.saturating_add(values)))
+            }
+            (None | Some(Shape::Tokens(..) | Shape::Sequence(..)), _) => {
+                return Err(format!(
+                    "its branch {number} gives {}, not an image or a flat vector",
+                    words(end)
+                ));
             }
             (Some(Shape::Image(_, rows, columns)), _) => {
-                let number = number + 1;
                 let end = words(end);
                 return Err(format!(
                     "its branch {number} gives {end}, those before it images of {rows} x {columns}"
+                ));
+            }
+            (Some(Shape::Flat(_)), _) => {
+                return Err(format!(
+                    "its branch {number} gives {}, those before it flat vectors",
+                    words(end)
                 ));
             }
         };
@@ -299,16 +368,16 @@ fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
 /// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
 /// `ceil` by a window more, unless that would begin behind the image and the padding before it.
 #[derive(Clone, Copy)]
-struct Window {
-    kernel: usize,
-    stride: usize,
-    padding: usize,
-    ceil: bool,
+pub(super) struct Window {
+    pub(super) kernel: usize,
+    pub(super) stride: usize,
+    pub(super) padding: usize,
+    pub(super) ceil: bool,
 }
 
 impl Window {
     /// Its positions along a side.
-    fn slide(self, side: usize) -> Result<usize, String> {
+    pub(super) fn slide(self, side: usize) -> Result<usize, String> {
         let Self { kernel, stride, padding, ceil } = self;
         let wide = side + 2 * padding;
         if kernel > wide {
@@ -325,9 +394,10 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
     let both = |weight, bias| vec![parameter("weight", weight), parameter("bias", vec![bias])];
     match (layer, input) {
         (Layer::Linear { outputs }, input) => both(vec![*outputs, sequence::width(input)], *outputs),
-        (Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. }, input) => {
-            sequence::parameters(layer, input, name)
-        }
+        (
+            Layer::Embedding { .. } | Layer::LayerNorm | Layer::Attention { .. } | Layer::TextConv { .. },
+            input,
+        ) => sequence::parameters(layer, input, name),
         (Layer::Conv { outputs, kernel, bias, groups, .. }, Shape::Image(channels, ..)) => {
             let mut all = both(vec![*outputs, channels / groups, *kernel, *kernel], *outputs);
             all.truncate(if *bias { 2 } else { 1 });
@@ -336,9 +406,13 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
         (Layer::BatchNorm, Shape::Image(channels, ..) | Shape::Flat(channels)) => {
             both(vec![channels], channels)
         }
-        (Layer::Residual { .. } | Layer::Branches { .. } | Layer::Block { .. }, _) => {
-            paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect()
-        }
+        (
+            Layer::Residual { .. }
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::AuxiliaryHead { .. },
+            _,
+        ) => paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect(),
         // What takes no such shape has no place, and layers without weights have none to list.
         (Layer::Conv { .. }, Shape::Flat(_))
         | (Layer::Conv { .. } | Layer::BatchNorm, Shape::Tokens(..) | Shape::Sequence(..))
@@ -346,10 +420,12 @@ fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Par
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::LocalResponseNorm { .. }
             | Layer::Relu
             | Layer::Gelu
             | Layer::TiedHead
+            | Layer::Frozen { .. }
             | Layer::Dropout { .. }
             | Layer::Flatten,
             _,
@@ -367,6 +443,7 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             Layer::Embedding { .. }
             | Layer::LayerNorm
             | Layer::Attention { .. }
+            | Layer::TextConv { .. }
             | Layer::Gelu
             | Layer::TiedHead,
             input,
@@ -375,7 +452,10 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             2 * (channels / groups * kernel * kernel) as u64
         }
         (Layer::MaxPool { kernel, .. } | Layer::AvgPool { kernel, .. }, _) => (kernel * kernel) as u64,
-        (Layer::GlobalAvgPool, Shape::Image(_, rows, columns)) => (rows * columns) as u64,
+        (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(_, rows, columns)) => {
+            (rows * columns) as u64
+        }
+        (Layer::GlobalMaxPool, Shape::Sequence(length, _)) => length as u64,
         (Layer::BatchNorm, _) => 5,
         (Layer::LocalResponseNorm { size, .. }, _) => *size as u64 + 5,
         (Layer::Relu | Layer::Dropout { .. } | Layer::Residual { .. }, _) => 1,
@@ -383,7 +463,15 @@ fn flops(layer: &Layer, input: Shape, output: Shape, paths: &Paths) -> u64 {
             Layer::Conv { .. } | Layer::GlobalAvgPool,
             Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..),
         )
-        | (Layer::Flatten | Layer::Branches { .. } | Layer::Block { .. }, _) => 0,
+        | (Layer::GlobalMaxPool, Shape::Flat(_) | Shape::Tokens(..))
+        | (
+            Layer::Flatten
+            | Layer::Branches { .. }
+            | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. },
+            _,
+        ) => 0,
     };
     let inside = paths.layers().fold(0, |sum: u64, placed| sum.saturating_add(placed.flops));
     per_output.saturating_mul(output.size() as u64).saturating_add(inside)

@@ -1,6 +1,6 @@
 //! The layers of models for texts in their places: shapes, parameters, operations.
 
-use super::place::words;
+use super::place::{Window, words};
 use crate::{Layer, Parameter, PlacedLayer, Shape};
 
 /// The values that a linear layer multiplies by: all of an example, or those at a position of a text.
@@ -14,9 +14,9 @@ pub(super) fn width(input: Shape) -> usize {
 /// What comes out of a layer of this file; a reason where it does not take `input`.
 pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
     match (layer, input) {
-        (Layer::Embedding { width }, Shape::Tokens(length, _)) => Ok(Shape::Sequence(length, *width)),
+        (Layer::Embedding { width, .. }, Shape::Tokens(length, _)) => Ok(Shape::Sequence(length, *width)),
         (Layer::Embedding { .. }, other) => Err(format!(
-            "an embedding takes the tokens of a text, not {}: it is the first layer, with `dataset.kind = \"text-lines\"`",
+            "an embedding takes the tokens of a text, not {}: it is the first layer, with `dataset.kind = \"text-lines\"` or `\"text\"`",
             words(other)
         )),
         (Layer::LayerNorm, Shape::Sequence(..) | Shape::Flat(_)) | (Layer::Gelu, _) => Ok(input),
@@ -27,6 +27,10 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
         (Layer::Attention { heads }, Shape::Sequence(_, width)) => {
             Err(format!("{width} values cannot be divided into {heads} heads of equal width"))
         }
+        (Layer::TextConv { outputs, kernel, stride, padding }, Shape::Sequence(length, _)) => {
+            let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: false };
+            Ok(Shape::Sequence(window.slide(length)?, *outputs))
+        }
         (_, other) => Err(format!("it takes positions of a text, not {}", words(other))),
     }
 }
@@ -34,8 +38,9 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
 /// What comes out of a tied head behind the layers `before` it: scores of all tokens at each position.
 pub(super) fn tied_scores(input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<Shape, String> {
     let embedding = before.first().filter(|_| prefix.is_empty());
-    let Some(PlacedLayer { layer: Layer::Embedding { width }, input: Shape::Tokens(_, vocabulary), .. }) =
-        embedding
+    let Some(PlacedLayer {
+        layer: Layer::Embedding { width, .. }, input: Shape::Tokens(_, vocabulary), ..
+    }) = embedding
     else {
         return Err(
             "a tied head scores tokens by the vectors of an embedding, and the first layer is none".into()
@@ -58,8 +63,13 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
     let parameter =
         |role: &str, shape: &[usize]| Parameter { name: format!("{name}.{role}"), shape: shape.to_vec() };
     match (layer, input) {
-        (Layer::Embedding { width }, Shape::Tokens(length, vocabulary)) => {
-            vec![parameter("weight", &[vocabulary, *width]), parameter("position", &[length, *width])]
+        (Layer::Embedding { width, positions }, Shape::Tokens(length, vocabulary)) => {
+            let mut all = vec![parameter("weight", &[vocabulary, *width])];
+            all.extend(positions.then(|| parameter("position", &[length, *width])));
+            all
+        }
+        (Layer::TextConv { outputs, kernel, .. }, Shape::Sequence(_, width)) => {
+            vec![parameter("weight", &[*outputs, width, *kernel]), parameter("bias", &[*outputs])]
         }
         (Layer::LayerNorm, input) => {
             let width = width(input);
@@ -75,6 +85,7 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
         (
             Layer::Embedding { .. }
             | Layer::Attention { .. }
+            | Layer::TextConv { .. }
             | Layer::Gelu
             | Layer::TiedHead
             | Layer::Linear { .. }
@@ -82,11 +93,14 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,
@@ -103,6 +117,7 @@ pub(super) fn flops_per_output(layer: &Layer, input: Shape) -> u64 {
         (Layer::Embedding { .. } | Layer::Gelu, _) => 1,
         (Layer::LayerNorm, _) => 5,
         (Layer::TiedHead, input) => 2 * width(input) as u64,
+        (Layer::TextConv { kernel, .. }, Shape::Sequence(_, width)) => 2 * (width * kernel) as u64,
         (Layer::Attention { heads }, Shape::Sequence(length, width)) => {
             let softmax = (3 * length * heads).div_ceil(width.max(1));
             (8 * width + 4 * length + softmax) as u64
@@ -110,16 +125,20 @@ pub(super) fn flops_per_output(layer: &Layer, input: Shape) -> u64 {
         // As above.
         (
             Layer::Attention { .. }
+            | Layer::TextConv { .. }
             | Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
             | Layer::GlobalAvgPool
+            | Layer::GlobalMaxPool
             | Layer::BatchNorm
             | Layer::LocalResponseNorm { .. }
             | Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
+            | Layer::Frozen { .. }
+            | Layer::AuxiliaryHead { .. }
             | Layer::Relu
             | Layer::Dropout { .. }
             | Layer::Flatten,

@@ -10,15 +10,18 @@ pub use describe::describe;
 
 use super::flat::ViewMut;
 use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
-use crate::data::{DataSet, Split};
+use crate::data::{DataSet, Feed, Split};
 use crate::stream;
 use file::{Mode, Script, reason};
 use rand_chacha::rand_core::Rng;
-use recipe::{FileLayer, ModelFile};
+use recipe::{FileLayer, ModelFile, TARGETS_AT_ONCE};
 use std::fmt::Display;
 use std::sync::Arc;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
 use tch::{TchError, Tensor};
+
+/// Values of examples that are evaluated at once, at most: those of a thousand images of CIFAR and more.
+const VALUES_AT_ONCE: usize = 1 << 22;
 
 /// A TorchScript model over the examples of a data set.
 pub struct ScriptLearner {
@@ -30,6 +33,7 @@ pub struct ScriptLearner {
     initial: Vector,
     seed: u64,
     data: Arc<DataSet>,
+    feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
     /// Of each layer whose backward pass is to come.
@@ -59,6 +63,7 @@ impl ScriptLearner {
             script,
             evaluated: None,
             seed,
+            feed: Feed::new(data.clone(), seed),
             data,
             batch: Batch::default(),
             activations: None,
@@ -198,9 +203,17 @@ impl Learner for ScriptLearner {
 
     fn load(&mut self, batch: &Batch) -> Result<(), StepError> {
         self.recorded.fill_with(|| None);
-        self.activations = Some(self.data.batch(batch).map_err(wrong)?);
+        self.activations = Some(self.feed.load(batch).map_err(wrong)?);
         self.batch.clone_from(batch);
         Ok(())
+    }
+
+    fn looks_ahead(&self) -> usize {
+        self.feed.looks_ahead()
+    }
+
+    fn announce(&mut self, next: &[Batch]) {
+        self.feed.announce(next);
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
@@ -254,6 +267,13 @@ impl TrainedModel for ScriptLearner {
 
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
         let data = self.data.clone();
-        evaluate::over(&data, split, |x| self.scores(weights, x))
+        // What its layers compute in between is not known: of photographs, fewer.
+        let fitting = VALUES_AT_ONCE / data.shape().size().max(1);
+        let at_once = fitting.min(TARGETS_AT_ONCE / data.targets().max(1));
+        evaluate::over(&data, split, at_once, |x| self.scores(weights, x))
+    }
+
+    fn frozen_weights(&self) -> Vector {
+        Vector::zeros(0)
     }
 }

@@ -1,0 +1,19 @@
+//! Where the values of examples are: in memory, or in files that are read when a batch is put together.
+
+use super::pictures::PictureFiles;
+use arrays::Features;
+
+/// Where the values of examples are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SampleStore {
+    /// All of them, as they are stored.
+    Memory(Features),
+    /// One file for each example.
+    Pictures(PictureFiles),
+}
+
+impl From<Features> for SampleStore {
+    fn from(features: Features) -> Self {
+        Self::Memory(features)
+    }
+}

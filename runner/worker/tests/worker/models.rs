@@ -1,0 +1,210 @@
+//! Every named model of layers: on fixed weights and images against the numbers of PyTorch 2.11 in 64 bits that `models.py` prints, and
+//! the workers' halves of a batch against the whole.
+
+use crate::gradients::{batch, close, gradient};
+use crate::imagenet::{OfLayer, hashed, pictures, without_dropout};
+use crate::support::{described, named_on, npy};
+use recipe::{ArrayProfile, LayeredModel, ModelKind, Source};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use strategies::{Batch, Learner, Vector};
+use worker::data::DataSet;
+use worker::model::TorchLearner;
+
+/// For each model the loss, and of the gradient of its first layer with weights, of its last and of all layers the length and the
+/// product with `hashed` of number 7.
+const NUMBERS: &[(ModelKind, f64, [OfLayer; 3])] = &[
+    (
+        ModelKind::Softmax,
+        2.799_787_997,
+        [(15.884_870, -1.589_073), (15.884_870, -1.589_073), (15.884_870, -1.589_073)],
+    ),
+    (
+        ModelKind::MnistMlp,
+        2.329_818_938,
+        [(14.843_378, 20.110_392), (5.727_517, -0.689_220), (16.895_050, 21.813_550)],
+    ),
+    (
+        ModelKind::Lenet,
+        3.141_937_092,
+        [(5.358_304, -0.414_075), (12.560_332, -9.863_444), (29.936_456, -1.234_556)],
+    ),
+    (
+        ModelKind::CifarCnn,
+        2.955_418_271,
+        [(0.935_010, -0.473_414), (3.438_637, -5.581_484), (21.067_468, -10.556_237)],
+    ),
+    (
+        ModelKind::Resnet20,
+        3.484_163_818,
+        [(2.721_536, -1.889_962), (5.308_780, -3.251_399), (11.678_752, -4.892_125)],
+    ),
+    (
+        ModelKind::Resnet18,
+        2.689_156_906,
+        [(147.840_963, 22.457_993), (14.376_197, 6.453_960), (498.613_342, 116.239_170)],
+    ),
+    (
+        ModelKind::Resnet50,
+        6.305_483_681,
+        [(21_213.607_935, -6_538.263_505), (46.933_430, 7.499_844), (40_830.930_368, 9_805.973_180)],
+    ),
+    (
+        ModelKind::Vgg19,
+        2.669_827_295,
+        [(0.383_879, 0.073_141), (11.139_261, -4.235_609), (30.718_744, -8.937_800)],
+    ),
+    (
+        ModelKind::VggCifar,
+        3.458_077_337,
+        [(54.651_552, -52.405_378), (8.346_928, 4.503_134), (466.338_500, 186.238_567)],
+    ),
+    (
+        ModelKind::Cifar100Cnn,
+        5.434_291_042,
+        [(2.184_010, -0.488_688), (9.247_190, -14.369_642), (72.787_274, -25.161_633)],
+    ),
+    (
+        ModelKind::AlexnetCifar,
+        3.940_550_805,
+        [(3.055_308, 1.486_356), (37.027_954, -14.736_540), (76.385_463, 10.784_908)],
+    ),
+    (
+        ModelKind::VggSplitbrain,
+        3.751_106_010,
+        [(1.996_322, 1.393_170), (14.330_085, -9.448_761), (52.154_480, -22.228_302)],
+    ),
+];
+
+/// Where a model is tested.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// Here, on images of 3 x 32 x 32.
+    Images,
+    /// In `imagenet`.
+    Pictures,
+    /// In `texts` and `text_cnn`.
+    Texts,
+    /// In `frozen`: its weights are drawn.
+    Drawn,
+    /// It has none of its own.
+    Elsewhere,
+}
+
+fn place(kind: ModelKind) -> Place {
+    match kind {
+        ModelKind::Softmax
+        | ModelKind::MnistMlp
+        | ModelKind::Lenet
+        | ModelKind::CifarCnn
+        | ModelKind::Resnet20
+        | ModelKind::Resnet18
+        | ModelKind::Resnet50
+        | ModelKind::Vgg19
+        | ModelKind::VggCifar
+        | ModelKind::Cifar100Cnn
+        | ModelKind::AlexnetCifar
+        | ModelKind::VggSplitbrain => Place::Images,
+        ModelKind::Alexnet | ModelKind::Googlenet => Place::Pictures,
+        ModelKind::Gpt | ModelKind::TextCnn => Place::Texts,
+        ModelKind::Cifar100Convex => Place::Drawn,
+        ModelKind::Sequential | ModelKind::Torchscript => Place::Elsewhere,
+    }
+}
+
+#[test]
+fn each_model_has_its_numbers() {
+    let with_numbers: Vec<ModelKind> = NUMBERS.iter().map(|(kind, ..)| *kind).collect();
+    let wanted = ModelKind::ALL.iter().copied().filter(|kind| place(*kind) == Place::Images);
+    assert_eq!(with_numbers, wanted.collect::<Vec<_>>());
+}
+
+/// Four images of 10 classes.
+fn images(folder: &Path) -> ArrayProfile {
+    let values: Vec<u8> =
+        hashed(4 * 3 * 32 * 32, 1000).flat_map(|value| (value as f32).to_le_bytes()).collect();
+    let labels: Vec<u8> = [9_i64, 3, 0, 1].iter().flat_map(|label| label.to_le_bytes()).collect();
+    for name in ["train", "test"] {
+        fs::write(folder.join(format!("{name}_x.npy")), npy("<f4", "(4, 3, 32, 32)", &values)).unwrap();
+        fs::write(folder.join(format!("{name}_y.npy")), npy("<i8", "(4,)", &labels)).unwrap();
+    }
+    arrays::describe(folder).unwrap()
+}
+
+/// A model over examples that `write` puts into a folder.
+fn on(kind: ModelKind, write: fn(&Path) -> ArrayProfile) -> (LayeredModel, Arc<DataSet>) {
+    let folder = tempfile::tempdir().unwrap();
+    let arrays = write(folder.path());
+    let source = Source::Npy { path: folder.path().to_owned(), arrays };
+    (named_on(kind, Some(arrays)), Arc::new(DataSet::load(&described(source)).unwrap()))
+}
+
+/// As in `models.py`: what only scales is near 1.
+fn fixed(model: &LayeredModel) -> Vector {
+    let layers = model.weighted_layers();
+    let tensors = layers.iter().flat_map(|layer| layer.parameters);
+    let mut weights: Vec<f32> = Vec::new();
+    for (number, tensor) in (0..).zip(tensors) {
+        let scale = tensor.matrix().map_or(0.1, |(_, inputs)| (6.0 / inputs as f64).sqrt());
+        let scales = tensor.name.contains("batch-norm") && tensor.name.ends_with("weight");
+        let about = if scales { 1.0 } else { 0.0 };
+        weights.extend(hashed(tensor.size(), number).map(|value| about + (value * scale) as f32));
+    }
+    Vector::from(weights)
+}
+
+/// How far 32 bits bring a gradient. Behind 49 batch norms, of four values each at the end, PyTorch's own gradients of 32 and of 64
+/// bits differ by 9 %.
+fn exactness(kind: ModelKind) -> f64 {
+    if kind == ModelKind::Resnet50 { 0.1 } else { 2e-4 }
+}
+
+#[test]
+fn loss_and_gradient_are_those_of_pytorch() {
+    for (kind, loss, parts) in NUMBERS {
+        let (mut model, data) = on(*kind, images);
+        without_dropout(&mut model.layers);
+        let mut learner = TorchLearner::new(model.clone(), data, 3).unwrap();
+        let (own, gradient) = gradient(&mut learner, &fixed(&model), &batch(0..4));
+        let near = |own: f64, theirs: f64, within: f64, what: &str| {
+            assert!((own - theirs).abs() <= within, "{kind}, {what}: {own} and {theirs}");
+        };
+        near(f64::from(own), *loss, 1e-4 * loss, "loss");
+        let exact = exactness(*kind);
+        let layers = learner.layout().layers();
+        let [first, last] = [&layers[0], layers.last().unwrap()].map(|layer| layer.span.clone());
+        for (span, (length, along)) in [first, last, 0..gradient.len()].into_iter().zip(parts) {
+            let own = &gradient[span];
+            let squares: f64 = own.iter().map(|value| f64::from(*value).powi(2)).sum();
+            near(squares.sqrt(), *length, exact * length, "length");
+            let product: f64 = own.iter().zip(hashed(own.len(), 7)).map(|(a, b)| f64::from(*a) * b).sum();
+            near(product, *along, 10.0 * exact * length, "product");
+        }
+    }
+}
+
+/// What p workers do: the mean of the gradients of their parts of a batch is that of the batch, dropout included. Batch norm is the
+/// exception that its documentation names.
+#[test]
+fn halves_of_a_batch_have_the_gradient_of_the_whole() {
+    for kind in ModelKind::ALL {
+        let write = match place(*kind) {
+            Place::Images | Place::Drawn => images,
+            Place::Pictures => pictures,
+            Place::Texts | Place::Elsewhere => continue,
+        };
+        let (model, data) = on(*kind, write);
+        if model.layers.iter().any(recipe::PlacedLayer::looks_across_batch) {
+            continue;
+        }
+        let weights = fixed(&model);
+        let mut learner = TorchLearner::new(model, data, 3).unwrap();
+        let mut of = |examples: &[u32]| {
+            gradient(&mut learner, &weights, &Batch { epoch: 1, examples: examples.to_vec() }).1
+        };
+        let (whole, first, second) = (of(&[0, 1]), of(&[0]), of(&[1]));
+        let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
+        close(&mean, &whole, 1e-4, kind.name());
+    }
+}
