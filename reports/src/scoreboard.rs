@@ -6,7 +6,7 @@ use crate::number_format::{self, Unit};
 use crate::statistics::{self, Estimate};
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict;
-use recipe::Role;
+use recipe::{Metric, Role};
 use record::{Category, Nanos};
 use serde::Serialize;
 use store::AttemptRow;
@@ -92,7 +92,7 @@ pub(crate) fn columns(findings: &Findings, condition: &Condition, comparisons: &
     columns.push(sure_column(findings, condition, comparisons));
     columns.extend(step_columns(findings, condition));
     columns.extend(diverged_column(condition));
-    columns.push(final_column(findings, condition));
+    columns.extend(final_columns(findings, condition));
     columns.retain(|column| column.always || varies(column));
     columns
 }
@@ -299,12 +299,22 @@ fn diverged_after(cell: &ArmCell) -> String {
     }
 }
 
-fn final_column(findings: &Findings, condition: &Condition) -> Column {
+fn final_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let stops = condition.target.is_some_and(|target| target.stop);
-    let Some(metric) = condition.metric.filter(|_| !stops) else {
-        let cells = per_entry(condition, |_| TextCell::missing());
-        return Column { name: "final metric", meaning: String::new(), cells, always: false };
-    };
+    let Some(metric) = condition.metric.filter(|_| !stops) else { return Vec::new() };
+    let top_5 = metric.top_5().filter(|top_5| condition.cells.iter().any(|cell| has_ends(cell, *top_5)));
+    let column = |name, metric| final_column(findings, condition, name, metric);
+    [Some(column("final metric", metric)), top_5.map(|top_5| column("final top-5", top_5))]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn has_ends(cell: &ArmCell, metric: Metric) -> bool {
+    !cell.final_values(metric).is_empty()
+}
+
+fn final_column(findings: &Findings, condition: &Condition, name: &'static str, metric: Metric) -> Column {
     let unit = Unit::of_metric(metric);
     let confidence = findings.thresholds.confidence;
     let ends = condition.cells.iter().map(|cell| {
@@ -316,7 +326,7 @@ fn final_column(findings: &Findings, condition: &Condition) -> Column {
         cells.iter_mut().filter(|cell| cell.sort.is_finite()).for_each(|cell| cell.sort = -cell.sort);
     }
     let meaning = format!("last {}, mean over runs", verdict::metric_words(metric));
-    Column { name: "final metric", meaning, cells, always: true }
+    Column { name, meaning, cells, always: true }
 }
 
 /// Estimates in one unit, with the decimals that the uncertainty of the middle one supports.
@@ -389,5 +399,18 @@ mod tests {
             cell.spec.train.target.as_mut().unwrap().stop = true;
         }
         assert_eq!(column(&rows, "final metric"), None);
+        assert_eq!(column(&rows, "final top-5"), None);
+    }
+
+    #[test]
+    fn five_scores_have_a_column_where_they_were_measured() {
+        let mut rows = Sample { repeats: 1, target: None, ..Sample::duel() }.rows();
+        assert_eq!(column(&rows, "final top-5"), None);
+        for (run, value) in rows.runs.iter_mut().zip([0.912, 0.934]) {
+            let metrics = &mut run.attempt.as_mut().unwrap().metrics;
+            let last = metrics.iter().rfind(|row| row.metric == Metric::TestAccuracy).unwrap().clone();
+            metrics.push(store::MetricRow { metric: Metric::TestTop5Accuracy, value, ..last });
+        }
+        assert_eq!(column(&rows, "final top-5").unwrap(), ["91.2\u{a0}%", "93.4\u{a0}%"]);
     }
 }

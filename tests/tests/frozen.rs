@@ -29,7 +29,7 @@ layers = [
 [train]
 global-batch = 40
 epochs = 4
-optimizer = { kind = "sgd", lr = 0.05, momentum = 0.9 }
+optimizer = { kind = "sgd", lr = 0.01, momentum = 0.9 }
 evaluate = "4 epochs"
 [communication]
 reduce-order = "rank"

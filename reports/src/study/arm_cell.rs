@@ -55,6 +55,8 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) held_back: bool,
     /// Whether its workers average in pairs.
     pub(crate) averages_in_pairs: bool,
+    /// Whether its training loss includes that of auxiliary heads.
+    pub(crate) auxiliary_heads: bool,
     /// In the order of their repeats.
     pub(crate) runs: Vec<JudgedRun<'a>>,
 }

@@ -9,7 +9,7 @@ pub(crate) use judged_run::{JudgedRun, is_degraded};
 
 use crate::ReportError;
 use judged_run::judged;
-use recipe::{Metric, Strategy, Target};
+use recipe::{LayeredModel, Metric, Strategy, Target};
 use std::collections::BTreeMap;
 use store::{RunRow, SweepRows};
 
@@ -157,6 +157,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),
             averages_in_pairs: matches!(cell.spec.strategy, Strategy::AdPsgd { .. }),
+            auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),
             runs: judged(&runs.rows[number], target),
         };
         let place = *numbers.entry(&cell.condition).or_insert_with(|| {

@@ -71,7 +71,7 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
 fn chart(findings: &Findings, number: usize, condition: &Condition, series: Series) -> Option<Chart> {
     let (id, reading) = match series {
         Series::Metric(metric) => (format!("accuracy-{number}"), metric_reading(metric, condition)),
-        Series::TrainingLoss => (format!("loss-{number}"), loss_reading()),
+        Series::TrainingLoss => (format!("loss-{number}"), loss_reading(condition)),
     };
     drawn(findings, condition, series, id, reading)
 }
@@ -137,10 +137,16 @@ fn metric_reading(metric: Metric, condition: &Condition) -> String {
     )
 }
 
-fn loss_reading() -> String {
-    "The mean loss of a step over all workers, drawn in the same way: lower is better, and a line that leaves the chart \
-     at the top diverges. By samples, the lines of arms with the same arithmetic coincide."
-        .to_owned()
+fn loss_reading(condition: &Condition) -> String {
+    let heads = if condition.cells.iter().any(|cell| cell.auxiliary_heads) {
+        " It includes the weighted losses of the model's auxiliary heads, which no evaluation does."
+    } else {
+        ""
+    };
+    format!(
+        "The mean loss of a step over all workers, drawn in the same way: lower is better, and a line that leaves the chart \
+         at the top diverges. By samples, the lines of arms with the same arithmetic coincide.{heads}"
+    )
 }
 
 fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {

@@ -125,7 +125,7 @@ mod tests {
     /// A file by hand: its header, padded by blanks to a multiple of eight bytes as the format's own writer does, then elements.
     fn file(header: &str, elements: &[u8]) -> Vec<u8> {
         let mut header = header.to_owned();
-        while header.len() % 8 != 0 {
+        while !header.len().is_multiple_of(8) {
             header.push(' ');
         }
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), elements].concat()
@@ -261,7 +261,7 @@ mod tests {
         };
         let x = tensor("x", "F32", "[3,2]", 0, 24);
         let y = tensor("y", "U8", "[3]", 24, 27);
-        let told = one(&[x.clone()], 24);
+        let told = one(std::slice::from_ref(&x), 24);
         assert!(
             told.starts_with("train.safetensors has no tensor `y`; its tensors: x; write the file again"),
             "{told}"

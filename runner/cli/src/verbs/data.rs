@@ -23,7 +23,7 @@ Examples:
   bakeoff data verify mnist          compare it with what was published
   bakeoff data fetch cifar10 --from http://mirror.example/cifar
   bakeoff data fetch cifar10 --from ~/Downloads
-  bakeoff data describe my-data      NumPy arrays or pictures of your own: shapes, classes
+  bakeoff data describe my-data      arrays, pictures of your own: what they are
   bakeoff data describe my-texts --header false   train.csv and test.csv
 
 A transfer that breaks off continues where it stopped when the command is
@@ -237,10 +237,16 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     if args.folder.join("train").is_dir() {
         return describe_pictures(&args.folder, console);
     }
-    let has = |name: &str| args.folder.join(name).is_file();
-    let in_tensors = has("train.safetensors") && !has("train_x.npy");
-    let described =
-        if in_tensors { DiskFiles.safetensors(&args.folder) } else { DiskFiles.arrays(&args.folder) };
+    let has_any = |kind: DatasetKind| {
+        kind.files().is_some_and(|files| files.required.iter().any(|name| args.folder.join(name).is_file()))
+    };
+    let described = if has_any(DatasetKind::Npy) {
+        DiskFiles.arrays(&args.folder)
+    } else if has_any(DatasetKind::Safetensors) {
+        DiskFiles.safetensors(&args.folder)
+    } else {
+        return Err(nothing_known(&args.folder));
+    };
     let arrays = described.map_err(|problems| told(&problems, console))?;
     let shape = match arrays.shape {
         Shape::Flat(size) => format!("[{size}], a flat vector"),
@@ -266,6 +272,37 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     }
     output::data(&sheet.render(output::width()))?;
     Ok(Exit::Done)
+}
+
+/// A folder that is no data set of a user's own.
+fn nothing_known(folder: &Path) -> Failure {
+    let shown = folder.display();
+    if folder.is_file() {
+        let what = format!("{shown} is a file: data sets of your own are folders");
+        let cure =
+            "name the folder; of a text that a model is to continue, `dataset.path` names the file itself";
+        return Failure::new(Exit::Preflight, what).cure(cure);
+    }
+    if !folder.is_dir() {
+        return Failure::new(Exit::Preflight, format!("there is no folder {shown}")).cure("mend the path");
+    }
+    let is_here = |set: &&&PublicDataSet| {
+        let mut files = set.archives.iter().flat_map(|archive| archive.files);
+        files.any(|file| {
+            folder.join(file.name).is_file() || folder.join(format!("{}.gz", file.name)).is_file()
+        })
+    };
+    if let Some(set) = PublicDataSet::ALL.iter().find(is_here) {
+        let what = format!("{shown} has files of {}, which is no data set of your own", set.title);
+        return Failure::new(Exit::Preflight, what)
+            .cure(format!("bakeoff data verify {} --folder {shown}", set.name));
+    }
+    Failure::new(Exit::Preflight, format!("{shown} has none of the files by which data of your own are known"))
+        .cure(
+            "write train_x.npy, train_y.npy, test_x.npy and test_y.npy (`npy`), train.safetensors and test.safetensors \
+             (`safetensors`), folders train and val of class folders with pictures (`image-folder`), or train.csv and \
+             test.csv (`text`)",
+        )
 }
 
 fn list(console: &Console) -> Result<Exit, Failure> {

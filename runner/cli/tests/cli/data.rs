@@ -42,9 +42,26 @@ fn a_users_own_arrays_are_described_and_not_fetched() {
     );
     let err = kitchen.run(&["data", "fetch", "npy"]).code(2).err;
     assert!(err.contains("these are your own arrays: `bakeoff data describe FOLDER`"), "{err}");
-    let told = kitchen.run(&["data", "describe", "nowhere"]).code(4);
-    assert_eq!(told.err.matches("= cure: write train_x.npy").count(), 4, "{}", told.err);
-    assert!(told.err.contains("nowhere/test_y.npy is missing"), "{}", told.err);
+    std::fs::create_dir(kitchen.path("arrays")).unwrap();
+    std::fs::write(kitchen.path("arrays/test_x.npy"), "none").unwrap();
+    let told = kitchen.run(&["data", "describe", "arrays"]).code(4);
+    assert_eq!(told.err.matches("= cure: write train_x.npy").count(), 3, "{}", told.err);
+    assert!(told.err.contains("arrays/test_y.npy is missing"), "{}", told.err);
+}
+
+#[test]
+fn what_is_no_data_set_of_a_users_own_is_told_once() {
+    let kitchen = Kitchen::new();
+    let describe = |name: &str| kitchen.run(&["data", "describe", name]).code(4).err;
+    assert_eq!(describe("nowhere"), "error: there is no folder nowhere\n  = cure: mend the path\n");
+    std::fs::create_dir(kitchen.path("empty")).unwrap();
+    let err = describe("empty");
+    assert!(err.contains("empty has none of the files by which data of your own are known"), "{err}");
+    assert!(err.matches("error").count() == 1 && err.contains("`image-folder`"), "{err}");
+    std::fs::write(kitchen.path("empty/t10k-labels-idx1-ubyte"), "").unwrap();
+    assert!(describe("empty").contains("bakeoff data verify mnist --folder empty"));
+    std::fs::write(kitchen.path("notes.txt"), "").unwrap();
+    assert!(describe("notes.txt").contains("notes.txt is a file: data sets of your own are folders"));
 }
 
 #[test]

@@ -195,7 +195,7 @@ pub(crate) fn takes(kind: &Kind) -> String {
         Kind::Number(range) => format!("a number{}", bounds(*range)),
         Kind::Share(range) => format!("a number or a percentage{}", bounds(*range)),
         Kind::Choice(_) => "one of the names below".to_owned(),
-        Kind::ChoiceList(_) => "a list of the names below".to_owned(),
+        Kind::ChoiceList(_) => "one of the names below, or a list of them".to_owned(),
         other => value::expected(other).to_owned(),
     }
 }

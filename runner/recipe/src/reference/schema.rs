@@ -83,7 +83,9 @@ fn value(key: &'static Key) -> Value {
             { "type": "string" },
             { "type": "array", "items": { "type": "string" } },
         ] }),
-        Kind::ChoiceList(choices) => json!({ "type": "array", "items": names(choices) }),
+        Kind::ChoiceList(choices) => {
+            json!({ "anyOf": [names(choices), { "type": "array", "items": names(choices), "uniqueItems": true }] })
+        }
         Kind::Seeds => json!({ "anyOf": [
             { "type": "array", "items": { "type": "integer", "minimum": 0 } },
             {

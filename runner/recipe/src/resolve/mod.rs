@@ -11,6 +11,7 @@ pub(crate) mod custom;
 pub(crate) mod dataset;
 pub(crate) mod elastic;
 pub(crate) mod emulation;
+mod fitting;
 pub(crate) mod gossip;
 pub(crate) mod hybrid;
 pub(crate) mod inventory;

@@ -5,6 +5,7 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
+use crate::resolve::fitting::{self, Sizes};
 use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, TextCnnSizes};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -33,10 +34,7 @@ struct Blueprint {
     kind: &'static str,
     /// Where its own layers are written.
     layers: Option<Span>,
-    /// The sizes of a `gpt`.
-    sizes: Option<GptSizes>,
-    /// Those of a `text-cnn`.
-    text_sizes: Option<TextCnnSizes>,
+    sizes: Sizes,
     data: DatasetProfile,
 }
 
@@ -88,27 +86,28 @@ impl<'a> Models<'a> {
         if kind == ModelKind::Sequential && own.is_empty() {
             cell.miss(LAYERS, " from a sequential model");
         }
-        let sizes = (kind == ModelKind::Gpt).then(|| GptSizes {
-            depth: DEPTH.of(settings) as usize,
-            heads: HEADS.of(settings) as usize,
-            width: WIDTH.of(settings) as usize,
-            dropout: DropoutRate::new(DROPOUT.of(settings)),
-        });
-        let text_sizes = (kind == ModelKind::TextCnn).then(|| TextCnnSizes {
-            width: WIDTH.of(settings) as usize,
-            dropout: DropoutRate::new(DROPOUT.of(settings)),
-        });
-        let blueprint =
-            Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, text_sizes, data };
+        let (width, dropout) = (WIDTH.of(settings) as usize, DropoutRate::new(DROPOUT.of(settings)));
+        let sizes = Sizes {
+            gpt: GptSizes {
+                depth: DEPTH.of(settings) as usize,
+                heads: HEADS.of(settings) as usize,
+                width,
+                dropout,
+            },
+            text_cnn: TextCnnSizes { width, dropout },
+        };
+        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
-            let layers = architecture::layers(kind, data.classes)
-                .or_else(|| sizes.map(architecture::gpt_layers))
-                .or_else(|| text_sizes.map(|sizes| architecture::text_cnn_layers(sizes, data.classes)))
+            let layers = fitting::named_layers(kind, sizes, data.classes)
                 .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
             architecture::place(kind, &layers, data)
         });
         if let Some(misfit) = misfit.as_ref().filter(|_| is_known(source)) {
-            cell.findings.extend(does_not_fit(cell, misfit, kind, own));
+            cell.findings.extend(if kind == ModelKind::Sequential {
+                own_does_not_fit(cell, misfit, own)
+            } else {
+                Some(does_not_fit(cell, misfit, kind, fitting::cure(kind, sizes, source.kind(), data)))
+            });
         }
         Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
     }
@@ -159,18 +158,27 @@ fn is_known(source: &Source) -> bool {
     !own || source.training_samples().is_some()
 }
 
-fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, own: &[LayerSetting]) -> Option<Finding> {
-    let sequential = kind == ModelKind::Sequential;
-    if sequential && own.is_empty() {
-        return None;
-    }
-    let span = own.get(misfit.layer).map(|setting| setting.span).filter(|_| sequential);
+/// Layers of the recipe's own.
+fn own_does_not_fit(cell: &Cell<'_>, misfit: &Misfit, own: &[LayerSetting]) -> Option<Finding> {
     let number = misfit.layer + 1;
-    Some(
-        Finding::new("R109", format!("layer {number} of the model does not fit: {}", misfit.reason))
+    let title = format!("layer {number} of the model does not fit: {}", misfit.reason);
+    (!own.is_empty()).then(|| {
+        let span = own.get(misfit.layer).map(|setting| setting.span);
+        Finding::new("R109", title)
             .at_option(span.or(cell.settings.span(KIND)), "does not fit")
-            .at_option(cell.settings.span(DATASET_KIND), "the data"),
-    )
+            .at_option(cell.settings.span(DATASET_KIND), "the data")
+    })
+}
+
+fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, cure: Option<String>) -> Finding {
+    let (model, Misfit { name, reason, .. }) = (kind.name(), misfit);
+    let finding = Finding::new("R109", format!("`{model}` does not fit, in its {name}: {reason}"))
+        .at_option(cell.settings.span(KIND), "does not fit")
+        .at_option(cell.settings.span(DATASET_KIND), "the data");
+    match cure {
+        Some(cure) => finding.cure(cure),
+        None => finding,
+    }
 }
 
 fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Finding {

@@ -8,7 +8,9 @@ use crate::spec::family::Family;
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
-use crate::{AugmentKind, Augmentation, Cluster, Dataset, PictureCounts, PictureProfile, Shape, Source};
+use crate::{
+    AugmentKind, Augmentation, Cluster, Dataset, DatasetKind, PictureCounts, PictureProfile, Shape, Source,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -72,11 +74,21 @@ pub(crate) fn augmentation(cell: &mut Cell<'_>, source: &Source) -> Augmentation
     if augment != Augmentation::NONE && !matches!(shape, Shape::Image(..)) {
         cell.findings.push(
             Finding::new("R193", "the samples are no images, of which parts could be cut or sides exchanged")
-            .at_option(cell.settings.span(AUGMENT), "changes images")
-            .at_option(cell.settings.span(KIND), "no images")
-            .cure(
-                "leave out `augment`; of your own arrays, store images as [samples, channels, rows, columns]",
-            ),
+                .at_option(cell.settings.span(AUGMENT), "changes images")
+                .at_option(cell.settings.span(KIND), "no images")
+                .cure(match source.kind() {
+                    DatasetKind::Npy | DatasetKind::Safetensors => {
+                        "leave out `augment`, or store images as [samples, channels, rows, columns]"
+                    }
+                    DatasetKind::Mnist
+                    | DatasetKind::FashionMnist
+                    | DatasetKind::Cifar10
+                    | DatasetKind::Cifar100
+                    | DatasetKind::Synthetic
+                    | DatasetKind::ImageFolder
+                    | DatasetKind::TextLines
+                    | DatasetKind::Text => "leave out `augment`",
+                }),
         );
     }
     augment

@@ -7,7 +7,7 @@ use crate::resolve::{assign, checkpoint, lr_schedule, optimizer};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Dataset, DatasetKind, Extent, RunSpec, Target, TargetMetric, Targets, Training};
+use crate::{Dataset, DatasetKind, Extent, Metric, RunSpec, Target, TargetMetric, Targets, Training};
 use std::time::Duration;
 
 pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
@@ -124,9 +124,30 @@ fn target(cell: &mut Cell<'_>, dataset: &Dataset) -> Option<Target> {
                 .cure("take an accuracy or a loss, or `dataset.kind = \"text-lines\"`"),
         );
     }
+    cell.findings.extend(too_few_classes(cell, metric, dataset));
     // A target without a threshold is refused above, and its cell is never run.
     let threshold = right.of(settings).unwrap_or_default();
     Some(Target { metric, threshold, after: AFTER.of(settings), stop: STOP.of(settings) })
+}
+
+/// A target among the five highest scores, where five are half of the classes or more, or where there are no classes.
+fn too_few_classes(cell: &Cell<'_>, metric: Metric, dataset: &Dataset) -> Option<Finding> {
+    let (profile, most) = (dataset.source.profile(), Metric::FEW_CLASSES);
+    let has = match profile.targets {
+        Targets::NextTokens => "no classes".to_owned(),
+        Targets::Class if profile.classes <= most => format!("{} classes", profile.classes),
+        Targets::Class => return None,
+    };
+    let known = dataset.source.training_samples().is_some();
+    (metric.needs_classes() && known).then(|| {
+        Finding::new(
+            "R194",
+            format!("{metric} is that of data with more than {most} classes, and these have {has}"),
+        )
+        .at_option(cell.settings.span(METRIC), "of many classes")
+        .at_option(cell.settings.span(DATASET_KIND), format!("has {has}"))
+        .cure("take an accuracy or a loss")
+    })
 }
 
 /// Whether there is enough data, as far as that is known before it is read.

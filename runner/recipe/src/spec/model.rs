@@ -216,6 +216,11 @@ impl From<LayeredModel> for Model {
 }
 
 impl LayeredModel {
+    /// Whether its training loss includes that of auxiliary heads.
+    pub fn has_auxiliary_heads(&self) -> bool {
+        self.layers.iter().any(|placed| matches!(placed.layer, Layer::AuxiliaryHead { .. }))
+    }
+
     /// The tensors that are not trained, from the input to the scores.
     pub fn frozen_tensors(&self) -> Vec<&Parameter> {
         self.layers.iter().flat_map(PlacedLayer::frozen_parameters).collect()

@@ -325,6 +325,36 @@ impl Metric {
         }
     }
 
+    /// The share of samples whose class is among the five with the highest scores, of the samples of this accuracy; `None` of
+    /// what is no accuracy.
+    pub fn top_5(self) -> Option<Self> {
+        match self {
+            Self::TestAccuracy => Some(Self::TestTop5Accuracy),
+            Self::ValidationAccuracy => Some(Self::ValidationTop5Accuracy),
+            Self::TestLoss
+            | Self::ValidationLoss
+            | Self::TestPerplexity
+            | Self::ValidationPerplexity
+            | Self::TestTop5Accuracy
+            | Self::ValidationTop5Accuracy
+            | Self::ConsensusDistance => None,
+        }
+    }
+
+    /// Whether it is measured of data with more than [`Metric::FEW_CLASSES`] classes only.
+    pub fn needs_classes(self) -> bool {
+        match self {
+            Self::TestTop5Accuracy | Self::ValidationTop5Accuracy => true,
+            Self::TestAccuracy
+            | Self::TestLoss
+            | Self::ValidationAccuracy
+            | Self::ValidationLoss
+            | Self::TestPerplexity
+            | Self::ValidationPerplexity
+            | Self::ConsensusDistance => false,
+        }
+    }
+
     /// Whether it is measured of models of texts only.
     pub fn needs_text(self) -> bool {
         match self {
@@ -355,6 +385,9 @@ family! {
         ValidationLoss = "validation-loss": "Mean loss over the held-out samples, in nats per sample.",
         TestPerplexity = "test-perplexity": "exp of the test loss of a model of texts, which is the mean over tokens.",
         ValidationPerplexity = "validation-perplexity": "exp of the validation loss of a model of texts.",
+        TestTop5Accuracy = "test-top-5-accuracy": "Share of the test set whose class is among the five with the highest scores; \
+            of data with more than ten classes.",
+        ValidationTop5Accuracy = "validation-top-5-accuracy": "The same of the held-out samples.",
     }
 }
 
@@ -368,6 +401,8 @@ impl TargetMetric {
             Self::ValidationLoss => Metric::ValidationLoss,
             Self::TestPerplexity => Metric::TestPerplexity,
             Self::ValidationPerplexity => Metric::ValidationPerplexity,
+            Self::TestTop5Accuracy => Metric::TestTop5Accuracy,
+            Self::ValidationTop5Accuracy => Metric::ValidationTop5Accuracy,
         }
     }
 }

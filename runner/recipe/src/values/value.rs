@@ -6,7 +6,7 @@ use crate::keys::lookup;
 use crate::spec::family::{Availability, Choice};
 use crate::spec::quantity;
 use crate::text::finding::Finding;
-use crate::text::tree::{Item, Table, Value};
+use crate::text::tree::{Item, Table, Value, quote};
 use crate::values::leaf::{Seeds, Typed};
 
 /// Checks a value that stands for itself, wherever it is written.
@@ -49,6 +49,7 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
         (Kind::TextList, Value::List(items)) => texts(key, items).map(Typed::List),
         (Kind::TextList, Value::Text(text)) => Ok(Typed::List(vec![text.clone()])),
         (Kind::ChoiceList(choices), Value::List(items)) => chosen(key, choices, items),
+        (Kind::ChoiceList(choices), Value::Text(_)) => chosen(key, choices, std::slice::from_ref(item)),
         (Kind::Seeds, Value::List(items)) => seed_list(key, items),
         (Kind::Seeds, Value::Table(table)) => seeds_from(key, item, table),
         (kind, _) => Err(wrong_type(key, item, expected(kind))),
@@ -68,7 +69,8 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::Duration => "a time in quotes, as \"15min\"",
         Kind::Extent(_) => "a length in quotes, as \"2 epochs\" or \"100 steps\"",
         Kind::Extents => "a list of lengths, as [\"10 epochs\", \"20 epochs\"]",
-        Kind::TextList | Kind::ChoiceList(_) => "a list of strings",
+        Kind::TextList => "a list of strings",
+        Kind::ChoiceList(_) => "a list of names, as [\"a\", \"b\"]",
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
         Kind::Layers | Kind::Slow => "a list of tables",
         Kind::LayerRows => "a list of lists of tables",
@@ -220,10 +222,24 @@ fn texts(key: &Key, items: &[Item]) -> Result<Vec<String>, Finding> {
 
 fn chosen(key: &Key, choices: &'static [Choice], items: &[Item]) -> Result<Typed, Finding> {
     let texts = texts(key, items)?;
-    let chosen: Result<Vec<String>, Finding> = (items.iter().zip(&texts))
-        .map(|(item, text)| choose(key, choices, item, text).map(str::to_owned))
-        .collect();
-    Ok(Typed::List(chosen?))
+    for (index, (item, text)) in items.iter().zip(&texts).enumerate() {
+        choose(key, choices, item, text).map_err(|finding| one_of_several(text, finding))?;
+        if texts[..index].contains(text) {
+            return Err(Finding::new("R014", format!("`{}` has `{text}` twice", key.path))
+                .at(item.span, "again here")
+                .cure("drop one of them"));
+        }
+    }
+    Ok(Typed::List(texts))
+}
+
+/// A list that is written as one string, as a shell invites to.
+fn one_of_several(text: &str, finding: Finding) -> Finding {
+    if !text.contains(',') {
+        return finding;
+    }
+    let names: Vec<String> = text.split(',').map(|name| quote(name.trim())).collect();
+    finding.cure(format!("several names are a list: '[{}]', in quotes in a shell", names.join(", ")))
 }
 
 /// Beyond this, not every reader of JSON tells two numbers apart.

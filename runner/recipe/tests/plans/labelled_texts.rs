@@ -100,8 +100,10 @@ fn what_cannot_be_learned_from_is_refused() {
 #[test]
 fn what_does_not_fit_the_texts_is_refused() {
     let fit = "R109 layer 2 of the model does not fit: ";
-    let window = "layer 1 of its branch 3: a window of 5 does not fit a side of 4";
-    assert_eq!(refused("context = 40", "context = 4"), [format!("{fit}{window}")]);
+    let window = "R109 `text-cnn` does not fit, in its branches1: layer 1 of its branch 3: a window of 5 does not fit a side of 4";
+    assert_eq!(refused("context = 40", "context = 4"), [window]);
+    let short = planned("context = 40", "context = 4").unwrap_err();
+    assert_eq!(short.list[0].cure.as_deref(), Some("set `dataset.context` to 5 or more"));
     let sequential =
         |layers: &str| refused("kind = \"text-cnn\"", &format!("kind = \"sequential\"\nlayers = [{layers}]"));
     let embedding = "{ kind = \"embedding\", width = 8, positions = false }";
@@ -128,6 +130,8 @@ fn what_does_not_fit_the_texts_is_refused() {
         next[0].contains("the last layer gives 40 positions of 5002 values, but the data has 4 classes"),
         "{next:?}"
     );
+    let next = planned("kind = \"text-cnn\"", "kind = \"gpt\"").unwrap_err();
+    assert_eq!(next.list[0].cure.as_deref(), Some("take `text-cnn`, which fits"));
 }
 
 #[test]

@@ -70,10 +70,58 @@ fn images_change_as_the_recipe_says() {
     assert_eq!(augment(""), Augmentation::NONE);
     assert_eq!(augment("augment = [\"flip\"]"), Augmentation { crop: false, flip: true });
     let both = Augmentation { crop: true, flip: true };
-    assert_eq!(augment("augment = [\"flip\", \"crop\", \"flip\"]"), both);
+    assert_eq!(augment("augment = [\"flip\", \"crop\"]"), both);
+    assert_eq!(augment("augment = \"flip\""), Augmentation { crop: false, flip: true });
     let axis = planned("[repeats]", "[sweep.axes]\ndataset.augment = [[], [\"crop\"]]\n[repeats]").unwrap();
     let crops: Vec<bool> = axis.cells.iter().map(|cell| cell.spec.dataset.augment.crop).collect();
     assert_eq!(crops, [false, true]);
+    let labels: Vec<&str> = axis.cells.iter().map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(labels, ["augment=none", "augment=crop"]);
+}
+
+#[test]
+fn a_list_of_names_can_be_mistyped() {
+    let told = |line: &str| {
+        let problems = planned("path = \"photos\"", &format!("path = \"photos\"\n{line}")).unwrap_err();
+        let [problem] = problems.list.as_slice() else { panic!("{problems}") };
+        (problem.title.clone(), problem.cure.clone().unwrap_or_default())
+    };
+    let (title, cure) = told("augment = [\"crop\", \"crop\"]");
+    assert_eq!((title.as_str(), cure.as_str()), ("`dataset.augment` has `crop` twice", "drop one of them"));
+    let (title, cure) = told("augment = \"crop,flip\"");
+    assert_eq!(title, "unknown augment `crop,flip`");
+    assert_eq!(cure, "several names are a list: '[\"crop\", \"flip\"]', in quotes in a shell");
+}
+
+#[test]
+fn a_square_that_is_too_small_for_a_model_is_told_with_what_fits() {
+    let small = RECIPE.replace("path = \"photos\"", "path = \"photos\"\nresize = 40\ncrop = 32");
+    let problems = Desk::with(&small.replace("resnet18", "alexnet")).plan().unwrap_err();
+    let [problem] = problems.list.as_slice() else { panic!("{problems}") };
+    assert_eq!(
+        problem.title,
+        "`alexnet` does not fit, in its max-pool3: a window of 3 does not fit a side of 1"
+    );
+    let cure = problem.cure.clone().unwrap();
+    assert!(cure.starts_with("set `dataset.crop`, and with it `dataset.resize`, to 63 or more, or take a model that fits, as `softmax`, "), "{cure}");
+    assert!(cure.contains("`resnet20`") && !cure.contains("`alexnet`") && !cure.contains("`gpt`"), "{cure}");
+}
+
+#[test]
+fn five_of_few_classes_are_no_target() {
+    let target = "[train.target]\nmetric = \"test-top-5-accuracy\"\nat-least = 0.9\n[nodes]";
+    let plan = planned("[nodes]", target).unwrap();
+    let wanted = plan.cells[0].spec.train.target.unwrap();
+    assert_eq!((wanted.metric, wanted.threshold), (recipe::Metric::TestTop5Accuracy, 0.9));
+    let few =
+        RECIPE.replace("image-folder\"\npath = \"photos\"", "synthetic\"").replace("resnet18", "softmax");
+    let problems = Desk::with(&few.replace("[nodes]", target)).plan().unwrap_err();
+    let told: Vec<String> =
+        problems.list.iter().map(|problem| format!("{} {}", problem.code, problem.title)).collect();
+    assert_eq!(
+        told,
+        ["R194 test-top-5-accuracy is that of data with more than 10 classes, and these have 10 classes"]
+    );
 }
 
 #[test]
@@ -134,6 +182,11 @@ fn impossible_pictures() {
                 ],
             ),
             ("a change that there is not", &[model, &photos("augment = [\"mirror\"]")]),
+            ("five of ten classes", &["[train.target]\nmetric = \"test-top-5-accuracy\"\nat-least = 0.9"]),
+            (
+                "a model for larger images",
+                &["[model]\nkind = \"alexnet\"", "[dataset]\nkind = \"synthetic\""],
+            ),
         ],
     );
 }

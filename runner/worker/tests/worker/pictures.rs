@@ -67,11 +67,10 @@ fn what_is_seen_is_the_middle_normalised_by_the_constants_of_imagenet() {
         let picture = picture(seed);
         let (width, height) = pictures::scaled_sides(picture.width, picture.height, RESIZE as usize);
         let side = CROP as usize;
-        let middle = picture.window(
-            RESIZE as usize,
-            side,
-            Offset { across: (width - side) / 2, down: (height - side) / 2 },
-        );
+        // As `int(round(room / 2.0))` of torchvision.
+        let half = |room: usize| (room as f64 / 2.0).round_ties_even() as usize;
+        let corner = Offset { across: half(width - side), down: half(height - side) };
+        let middle = picture.window(RESIZE as usize, side, corner);
         let mut expected = Vec::new();
         for (channel, (mean, deviation)) in
             middle.chunks(side * side).zip([(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)])

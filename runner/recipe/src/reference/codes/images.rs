@@ -29,4 +29,10 @@ pub(super) const IMAGES: &[Code] = &[
         "`dataset.augment` cuts images at another place and exchanges their sides. A row of numbers or a window of a text has neither: \
          the changed sample would be another one.",
     ),
+    code(
+        "R194",
+        "five of few classes",
+        "A top-5 accuracy is the share of samples whose class is among the five with the highest scores. It is measured of data with \
+         more than ten classes: of ten, five are half, and of a text no class is to be found.",
+    ),
 ];

@@ -4,10 +4,11 @@ use super::sequence;
 use crate::spec::layer::Paths;
 use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape, Targets};
 
-/// Why a layer has no place: its index, and a sentence.
+/// Why a layer has no place: its index and name, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
     pub(crate) layer: usize,
+    pub(crate) name: String,
     pub(crate) reason: String,
 }
 
@@ -45,7 +46,10 @@ pub(crate) fn place(
                 shape = placed.output;
                 model.layers.push(placed);
             }
-            Err(reason) => return (model, Some(Misfit { layer: index, reason })),
+            Err(reason) => {
+                let name = own_name(layer, &model.layers, "");
+                return (model, Some(Misfit { layer: index, name, reason }));
+            }
         }
     }
     let reason = if shape != data.scores() {
@@ -55,7 +59,8 @@ pub(crate) fn place(
     } else {
         None
     };
-    let misfit = reason.map(|reason| Misfit { layer: layers.len().saturating_sub(1), reason });
+    let name = model.layers.last().map_or_else(String::new, |last| last.name.clone());
+    let misfit = reason.map(|reason| Misfit { layer: layers.len().saturating_sub(1), name, reason });
     (model, misfit)
 }
 
@@ -97,11 +102,16 @@ pub(super) fn words(shape: Shape) -> String {
     }
 }
 
-/// The layer behind those `before` it in the same row, the names of which begin with `prefix`.
-fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<PlacedLayer, String> {
+/// The name of the layer behind those `before` it: its kind, and which of that kind it is.
+fn own_name(layer: &Layer, before: &[PlacedLayer], prefix: &str) -> String {
     let kind = layer.kind();
     let number = before.iter().filter(|placed| placed.layer.kind() == kind).count() + 1;
-    let name = format!("{prefix}{kind}{number}");
+    format!("{prefix}{kind}{number}")
+}
+
+/// The layer behind those `before` it in the same row, the names of which begin with `prefix`.
+fn next(layer: &Layer, input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<PlacedLayer, String> {
+    let name = own_name(layer, before, prefix);
     let paths = paths(layer, input, &name)?;
     // The only layer that depends on another one than that before it.
     let tied = matches!(layer, Layer::TiedHead);
@@ -491,10 +501,13 @@ mod tests {
     fn a_model_has_fewer_weights_than_32_bits_can_number() {
         // 65535 x 65537 = 2^32 - 1, and one more.
         assert_eq!(misfit(256, 256, 65_535), None);
-        let reason = "the model would have more than 2^32 - 1 weights".to_owned();
-        assert_eq!(misfit(255, 257, 65_536), Some(Misfit { layer: 1, reason: reason.clone() }));
+        let named = |name: &str, layer| {
+            let reason = "the model would have more than 2^32 - 1 weights".to_owned();
+            Misfit { layer, name: name.to_owned(), reason }
+        };
+        assert_eq!(misfit(255, 257, 65_536), Some(named("linear1", 1)));
         let layers = [Layer::Flatten, Layer::Linear { outputs: 9 }, Layer::Linear { outputs: usize::MAX }];
         let data = DatasetProfile::of_classes(Shape::Image(1, 1, 1), 9);
-        assert_eq!(place(ModelKind::Sequential, &layers, data).1, Some(Misfit { layer: 2, reason }));
+        assert_eq!(place(ModelKind::Sequential, &layers, data).1, Some(named("linear2", 2)));
     }
 }
