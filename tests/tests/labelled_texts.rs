@@ -59,7 +59,7 @@ fn values(trained: &Trained, metric: Metric) -> Vec<f64> {
 fn workers_and_a_server_end_with_the_same_weights_and_learn_as_one_process() {
     let workers = run("kind = \"d-sync\"", 2, "");
     let digests = workers.common_digests().unwrap();
-    let served = run("kind = \"ps-sync\"", 3, "");
+    let served = run("kind = \"ps-sync\"", 2, "");
     assert_eq!(served.common_digests().unwrap(), digests);
     let accuracy = values(&workers, Metric::TestAccuracy);
     assert!(accuracy.last().unwrap() > &0.95, "{accuracy:?}");

@@ -233,12 +233,16 @@ impl Contrast {
         }
         let mean = self.mean.filter(|mean| mean.variance > 0.0 && mean.freedom > 0.0)?;
         let (down, up) = self.pairs.hidden();
-        let gap = (mean.mean.abs() - (1.0 + thresholds.min_effect).ln()).abs() - down.max(up);
-        if gap <= 0.0 && down.max(up) > 0.0 {
+        let edge = (1.0 + thresholds.min_effect).ln();
+        let (distance, hidden) = (mean.mean.abs(), down.max(up));
+        let gap = (distance - edge).abs() - hidden;
+        if gap <= 0.0 && hidden > 0.0 {
             return Some(Advice::EvaluateMoreOften);
         }
         let question = Question {
             gap,
+            // Between the edges lies what is further than this from the other one, too.
+            other_gap: (distance < edge).then_some(distance + edge - hidden),
             deviation: mean.variance.sqrt(),
             borrowed: (mean.freedom - (mean.size - 1.0)).clamp(0.0, 1e6),
             level: (1.0 - thresholds.confidence) / self.family.max(1) as f64,

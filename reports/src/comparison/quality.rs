@@ -6,6 +6,7 @@ use crate::statistics::{self, Estimate, Summary, student_below};
 use crate::study::{ArmCell, Condition};
 use recipe::Metric;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// The difference of the final metric: arm less baseline, in the metric's unit.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl QualityGap {
             let gap = Estimate { value: 0.0, interval: Some((0.0, 0.0)) };
             return Some(Self { metric, gap, margin, pairs, mean: None, grade: Quality::SameWeights });
         }
-        let mean = Summary::of(&gaps).map(|mean| resolved(mean, metric, cell.test_samples));
+        let mean = Summary::of(&gaps).map(|mean| resolved(mean, cell.classified(metric)));
         let gap = match mean {
             Some(mean) => mean.estimate(thresholds.confidence),
             None => statistics::mean(&gaps, thresholds.confidence)?,
@@ -89,17 +90,15 @@ impl QualityGap {
     }
 }
 
-/// The mean of differences of accuracies, with at least the variance that two classifiers have which differ by it on a test set of
-/// `samples`: few seeds that happen to give equal differences must not make them certain.
+/// The mean of differences of accuracies, with at least the variance that two classifiers have which differ by it on `samples`: few
+/// seeds that happen to give equal differences must not make them certain. Other means stay as they are.
 ///
 /// After McNemar, Q. (1947), "Note on the sampling error of the difference between correlated proportions or percentages": where `b` and `c`
 /// of n samples are right with one classifier only, the variance of their difference d = (b - c) / n is ((b + c) / n - d^2) / n. It is
 /// least where c = 0: (|d| - d^2) / n. A difference of nothing may be one of half a sample to either side.
-fn resolved(mean: Summary, metric: Metric, samples: u64) -> Summary {
-    if metric != Metric::TestAccuracy || samples == 0 {
-        return mean;
-    }
-    let samples = samples as f64;
+fn resolved(mean: Summary, samples: Option<NonZeroU64>) -> Summary {
+    let Some(samples) = samples else { return mean };
+    let samples = samples.get() as f64;
     let distance = mean.mean.abs().clamp(0.5 / samples, 1.0);
     Summary { variance: mean.variance.max((distance - distance.powi(2)) / samples), ..mean }
 }
@@ -165,17 +164,33 @@ mod tests {
     #[test]
     fn equal_differences_are_not_more_certain_than_the_test_set_allows() {
         let equal = Summary::of(&[0.04; 3]).unwrap();
-        let of = |mean, metric, samples| resolved(mean, metric, samples).variance;
-        assert!((of(equal, Metric::TestAccuracy, 1_000) - 0.0384 / 1_000.0).abs() < 1e-15);
-        assert!((of(equal, Metric::TestAccuracy, 10_000) - 0.0384 / 10_000.0).abs() < 1e-15);
-        assert!((of(equal, Metric::TestLoss, 1_000) - equal.variance).abs() < 1e-15);
+        let of = |mean, samples| resolved(mean, NonZeroU64::new(samples)).variance;
+        assert!((of(equal, 1_000) - 0.0384 / 1_000.0).abs() < 1e-15);
+        assert!((of(equal, 10_000) - 0.0384 / 10_000.0).abs() < 1e-15);
+        assert!((of(equal, 0) - equal.variance).abs() < 1e-15, "no share of samples");
         let none = Summary::of(&[0.0; 3]).unwrap();
-        assert!(
-            (of(none, Metric::TestAccuracy, 1_000) - (0.0005 - 0.0005_f64.powi(2)) / 1_000.0).abs() < 1e-15
-        );
+        assert!((of(none, 1_000) - (0.0005 - 0.0005_f64.powi(2)) / 1_000.0).abs() < 1e-15);
         // Seeds that differ by more speak for themselves.
         let spread = Summary::of(&[0.02, 0.04, 0.06]).unwrap();
-        assert!((of(spread, Metric::TestAccuracy, 1_000) - spread.variance).abs() < 1e-15);
+        assert!((of(spread, 1_000) - spread.variance).abs() < 1e-15);
+    }
+
+    #[test]
+    fn each_accuracy_is_the_share_of_the_samples_that_it_is_measured_on() {
+        let mut rows = crate::sample::Sample::duel().rows();
+        rows.plan.cells.iter_mut().for_each(|cell| cell.spec.dataset.validation = 0.1);
+        let dataset = rows.plan.cells[0].spec.dataset.clone();
+        let findings = crate::findings::Findings::of(&rows, &crate::Options::default()).unwrap();
+        let cell = findings.study.arm_cells().next().unwrap().cell;
+        let classified = |metric| cell.classified(metric).map(NonZeroU64::get);
+        let (test, held_out) = (Some(dataset.source.test_samples()), dataset.held_out());
+        assert!(test > Some(0) && held_out > Some(0) && test != held_out);
+        assert_eq!([Metric::TestAccuracy, Metric::TestTop5Accuracy].map(classified), [test; 2]);
+        assert_eq!(
+            [Metric::ValidationAccuracy, Metric::ValidationTop5Accuracy].map(classified),
+            [held_out; 2]
+        );
+        assert_eq!(classified(Metric::TestLoss), None);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) fn moderate(samples: &mut [&mut Summary]) {
 
 /// A variance that is exceeded with less than this probability is too large for what the others say. A smaller one lets more
 /// false claims pass where one condition spreads more than the others; a larger one gives away what equal spreads lend.
-const ODD: f64 = 0.35;
+const ODD: f64 = 0.5;
 
 /// From this number of samples on, one of them hardly moves the prior.
 const MANY: usize = 200;

@@ -2,6 +2,7 @@
 
 use super::{JudgedRun, Measure};
 use recipe::{Metric, RunSpec};
+use std::num::NonZeroU64;
 use store::{AttemptRow, RunState};
 
 /// Which workers of an arm must end with the same weights.
@@ -46,7 +47,9 @@ pub(crate) struct ArmCell<'a> {
     /// Samples of a global batch.
     pub(crate) batch: u32,
     /// Samples that a model is tested with.
-    pub(crate) test_samples: u64,
+    pub(super) test_samples: u64,
+    /// Samples that are held out of the training set.
+    pub(super) held_out: u64,
     /// The global batch, if workers step independently.
     pub(super) own_pace: Option<u32>,
     /// Steps from one exchange to the next.
@@ -70,6 +73,19 @@ impl ArmCell<'_> {
                 self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect()
             }
             Measure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
+        }
+    }
+
+    /// The samples of which a metric is the share that is classified right; `None` of a metric that is no such share.
+    pub(crate) fn classified(&self, metric: Metric) -> Option<NonZeroU64> {
+        match metric {
+            Metric::TestAccuracy | Metric::TestTop5Accuracy => NonZeroU64::new(self.test_samples),
+            Metric::ValidationAccuracy | Metric::ValidationTop5Accuracy => NonZeroU64::new(self.held_out),
+            Metric::TestLoss
+            | Metric::ValidationLoss
+            | Metric::TestPerplexity
+            | Metric::ValidationPerplexity
+            | Metric::ConsensusDistance => None,
         }
     }
 

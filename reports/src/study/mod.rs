@@ -153,6 +153,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
             equal: EqualWeights::of(&cell.spec),
             batch: cell.spec.train.global_batch.max(1),
             test_samples: cell.spec.dataset.source.test_samples(),
+            held_out: cell.spec.dataset.held_out().unwrap_or_default(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),

@@ -186,6 +186,12 @@ fn repeats(findings: &Findings) -> TrustMark {
     if findings.conditions().any(|(condition, comparisons)| too_few_runs(study, condition, comparisons)) {
         return TrustMark::warns("repeats", format!("{text}; a comparison needs {FEWEST_PAIRS} of each arm"));
     }
+    let open = findings.comparisons.iter().flatten().filter(|comparison| comparison.grade.is_open()).count();
+    if open > 0 {
+        let all = findings.comparisons.iter().map(Vec::len).sum::<usize>();
+        let all = number_format::plural(all, "comparison");
+        return TrustMark::warns("repeats", format!("{text}; they leave {open} of {all} open"));
+    }
     TrustMark::supports("repeats", text)
 }
 

@@ -255,8 +255,7 @@ fn ratios(findings: &Findings) -> String {
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
          is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four conditions on, the spread of an arm is \
          shared between them as far as they have it in common (half of what Smyth 2004 shares; a condition that spreads more than the others keeps \
-         to itself), so that three repeats under many conditions tell more than three. Of a condition that spreads up to three times as \
-         much as all others and does not show it in three repeats, up to 7 % of claims are false. A run that \
+         to itself), so that three repeats under many conditions tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
          (Boag 1949), so that a miss costs precision, not the verdict. Where most pairs miss the baseline's side only, it is taken to have reached \
          the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \

@@ -26,9 +26,9 @@ pub enum ArrayHome {
     Npy,
     /// A safetensors file, as a whole.
     Safetensors,
-    /// Its tensor `x`.
+    /// The samples in a safetensors file, one behind the other.
     TensorX,
-    /// Its tensor `y`.
+    /// The labels of these samples.
     TensorY,
 }
 

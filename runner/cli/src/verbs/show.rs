@@ -15,6 +15,7 @@ use store::{AttemptRow, LostRow, MetricRow, RankRow, RunDetail, Store};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
+  bakeoff show last              the run that started last
   bakeoff show 4F7K2Q9M          a run, by the end or the beginning of its id
   bakeoff show 4F7K2Q9M --format json | jq .run.attempt.ranks
 
@@ -23,7 +24,7 @@ Examples:
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The run: the beginning or the end of its id.
+    /// The run: `last`, or the beginning or the end of its id.
     run: String,
     /// Words and tables for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "human")]

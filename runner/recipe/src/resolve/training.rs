@@ -154,7 +154,7 @@ fn too_few_classes(cell: &Cell<'_>, metric: Metric, dataset: &Dataset) -> Option
 fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Dataset) {
     let settings = cell.settings;
     let Some(train) = dataset.source.training_samples() else { return };
-    let held_out = (train as f64 * dataset.validation).round() as u64;
+    let held_out = dataset.held_out().unwrap_or_default();
     let left = train.saturating_sub(held_out);
     if u64::from(batch.max(workers)) > left {
         let more = match dataset.source.kind() {
@@ -202,7 +202,7 @@ pub(crate) fn steps(settings: &Settings, spec: &RunSpec) -> Option<u64> {
         Extent::Steps(steps) => Some(steps),
         length @ Extent::Epochs(_) => {
             let train = spec.dataset.source.training_samples()?;
-            let held_out = (train as f64 * spec.dataset.validation).round() as u64;
+            let held_out = spec.dataset.held_out()?;
             let batch = spec.train.global_batch;
             Some(length.samples(train.saturating_sub(held_out), batch) / u64::from(batch).max(1))
         }

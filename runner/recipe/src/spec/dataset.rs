@@ -28,6 +28,14 @@ pub struct Dataset {
     pub augment: Augmentation,
 }
 
+impl Dataset {
+    /// Samples of the training set that are held out; `None` where its size is not known.
+    pub fn held_out(&self) -> Option<u64> {
+        let train = self.source.training_samples()?;
+        Some((train as f64 * self.validation).round() as u64)
+    }
+}
+
 family! {
     /// How a pass over the samples is drawn.
     #[derive(Default, Serialize, Deserialize, JsonSchema)]

@@ -436,10 +436,13 @@ impl PlacedLayer {
     /// Values of one example that a forward pass keeps for the backward pass. `passes_gradient` says whether there are weights below:
     /// where not, nothing inside of frozen layers is kept.
     pub fn activations(&self, passes_gradient: bool) -> usize {
-        if matches!(self.layer, Layer::Frozen { .. }) && !passes_gradient {
-            return self.output.size();
-        }
-        let inside: usize = self.paths.layers().map(|inner| inner.activations(true)).sum();
+        let drops = matches!(self.layer, Layer::Frozen { .. }) && !passes_gradient;
+        if drops { self.output.size() } else { self.activations_of_gradient() }
+    }
+
+    /// The same where the gradient passes it on its way down.
+    fn activations_of_gradient(&self) -> usize {
+        let inside: usize = self.paths.layers().map(Self::activations_of_gradient).sum();
         // Queries, keys, values and what the heads took of them, and a sum for each head of each position.
         let attended = match (&self.layer, self.input) {
             (Layer::Attention { heads }, Shape::Sequence(length, width)) => length * (4 * width + heads),

@@ -162,11 +162,14 @@ impl Store {
         })
     }
 
-    /// The run whose id begins or ends with `part`.
+    /// The run whose id begins or ends with `part`; with `last`, letters that no id has, the one that started last.
     ///
     /// # Errors
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
     pub async fn find_run(&self, part: &str) -> Result<RunId, StoreError> {
+        if part == "last" {
+            return self.last_run().await;
+        }
         let wanted = part.to_ascii_uppercase();
         let found: Vec<String> = sqlx::query_scalar(
             "SELECT ulid FROM run WHERE substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1 \
@@ -181,6 +184,15 @@ impl Store {
             Err(none) if none.is_empty() => Err(StoreError::Unknown { what: "run", id: part.to_owned() }),
             Err(candidates) => Err(StoreError::Ambiguous { part: part.to_owned(), candidates }),
         }
+    }
+
+    async fn last_run(&self) -> Result<RunId, StoreError> {
+        let last: Option<String> = sqlx::query_scalar(
+            "SELECT ulid FROM run JOIN attempt ON attempt.run = run.id ORDER BY started_unix DESC, attempt.id DESC LIMIT 1",
+        )
+        .fetch_optional(&self.reader)
+        .await?;
+        last.map(RunId).ok_or_else(|| StoreError::Unknown { what: "run", id: "last".to_owned() })
     }
 
     async fn attempts_of(&self, run: &RunId, standing: RunState) -> Result<Vec<AttemptLine>, StoreError> {

@@ -336,6 +336,7 @@ async fn finished_runs_are_found_by_identity_and_reused() {
     let expected = [(1, ""), (1, "rank 1 went silent"), (2, ""), (2, "all ranks are prepared"), (2, "")];
     assert_eq!(told, expected);
     assert!(matches!(store.record_identity(&gone(), &identity).await, Err(StoreError::Unknown { .. })));
+    assert_eq!(store.find_run("last").await.unwrap(), first[1], "a reused run did not start again");
     assert!(matches!(store.show("0").await, Err(StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("").await, Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("zzzz").await, Err(StoreError::Unknown { .. })));

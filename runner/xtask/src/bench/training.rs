@@ -39,11 +39,37 @@ const WORKERS: [u32; 2] = [2, 4];
 /// Stretches of a run that count; the steps before them warm up.
 const STRETCHES: usize = 3;
 
-/// Gives both their turns and lays the results side by side.
+/// When layers travel: after the backward pass, or as planned from the first steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Schedule {
+    Single,
+    MergedExact,
+}
+
+impl Schedule {
+    const ALL: [Self; 2] = [Self::Single, Self::MergedExact];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::MergedExact => "merged-exact",
+        }
+    }
+
+    /// Steps before those that count: some warm up, and a plan takes eight that are measured.
+    fn opening_steps(self) -> usize {
+        match self {
+            Self::Single => 6,
+            Self::MergedExact => 16,
+        }
+    }
+}
+
+/// Gives each its turns and lays the results side by side.
 pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
     random_images(&peers.folder().join("cifar-10"))?;
-    let title = "A step of synchronous SGD by workers on this machine (how many times as fast we are)";
-    let mut table = Table::new(title, &["model", "d-sync", "PyTorch DDP", "bound by"]);
+    let title = "A step of synchronous SGD by workers on this machine (how many times as fast the better schedule is)";
+    let mut table = Table::new(title, &["model", "d-sync", "merged-exact", "PyTorch DDP", "bound by"]);
     for model in MODELS {
         for workers in WORKERS {
             table.push(row(workspace, peers, turns, Job { workers, ..model })?);
@@ -54,28 +80,34 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
 
 fn row(workspace: &Workspace, peers: &Peers, turns: &mut Turns, job: Job) -> Result<Vec<String>> {
     let Job { name, workers, batch, .. } = job;
-    let mut ours = Vec::new();
+    let mut ours = Schedule::ALL.map(|_| Vec::new());
     let mut theirs = Vec::new();
     for turn in 1..=TURNS {
         eprintln!("training: turn {turn} of {TURNS}, {name}, {workers} workers");
-        let mut run = None;
-        turns.turn(turn, || {
-            let made = own(workspace, peers.folder(), job)?;
-            let line = made.line(job);
-            run = Some(made);
-            Ok(vec![line])
-        })?;
-        ours.extend(run);
+        for (schedule, runs) in Schedule::ALL.into_iter().zip(&mut ours) {
+            let mut run = None;
+            turns.turn(turn, || {
+                let made = own(workspace, peers.folder(), job, schedule)?;
+                let line = made.line(job, schedule);
+                run = Some(made);
+                Ok(vec![line])
+            })?;
+            runs.extend(run);
+        }
         if let Some(python) = peers.python() {
             let said = turns.turn(turn, || peer(workspace, python, job))?;
             theirs.extend(said.first().and_then(|line| line.value("us")));
         }
     }
-    let own: Vec<f64> = ours.iter().map(|run| run.us).collect();
-    ours.sort_by(|a, b| a.us.total_cmp(&b.us));
-    let middle = &ours[ours.len() / 2];
+    let [single, merged] = ours.each_ref().map(|runs| runs.iter().map(|run| run.us).collect::<Vec<_>>());
+    let merged_is_better = median(&merged) < median(&single);
+    let better = if merged_is_better { &merged } else { &single };
     let name = format!("{name}, batch {workers} x {batch}");
-    Ok(vec![name, times(&own), beside(&theirs, &own), bound(&middle.phases)])
+    let [mut of_single, of_merged] = ours;
+    let mut of_better = if merged_is_better { of_merged } else { std::mem::take(&mut of_single) };
+    of_better.sort_by(|a, b| a.us.total_cmp(&b.us));
+    let middle = &of_better[of_better.len() / 2];
+    Ok(vec![name, times(&single), times(&merged), beside(&theirs, better), bound(&middle.phases)])
 }
 
 /// Images in the format of CIFAR-10 with meaningless pixels.
@@ -104,14 +136,15 @@ struct Run {
 }
 
 impl Run {
-    fn line(&self, job: Job) -> Line {
-        let words = ["training", "bakeoff", &format!("model={}", job.model)].map(str::to_owned).to_vec();
+    fn line(&self, job: Job, schedule: Schedule) -> Line {
+        let (model, schedule) = (format!("model={}", job.model), format!("schedule={}", schedule.name()));
+        let words = ["training", "bakeoff", &model, &schedule].map(str::to_owned).to_vec();
         let values = [("ranks".to_owned(), f64::from(job.workers)), ("us".to_owned(), self.us)];
         Line { words, values: values.into() }
     }
 }
 
-fn own(workspace: &Workspace, folder: &Path, job: Job) -> Result<Run> {
+fn own(workspace: &Workspace, folder: &Path, job: Job, schedule: Schedule) -> Result<Run> {
     let Job { model, workers, batch, steps, .. } = job;
     let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();
     let recipe = workspace.root().join(format!("tests/peers/{model}.toml"));
@@ -121,6 +154,9 @@ fn own(workspace: &Workspace, folder: &Path, job: Job) -> Result<Run> {
     run = run.argument("--store").argument(&store);
     run = run.argument("--set").argument(format!("nodes.use=[\"local*{workers}\"]"));
     run = run.argument("--set").argument(format!("train.global-batch={}", workers * batch));
+    let all_steps = schedule.opening_steps() + STRETCHES * steps;
+    run = run.argument("--set").argument(format!("train.steps={all_steps}"));
+    run = run.argument("--set").argument(format!("communication.schedule={}", schedule.name()));
     if model == "vgg-like" {
         run = run.argument("--set").argument(format!("dataset.path={}", images.display()));
     }

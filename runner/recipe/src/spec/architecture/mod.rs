@@ -21,6 +21,7 @@ mod text_cnn;
 mod vgg19;
 mod vgg_cifar;
 mod vgg_splitbrain;
+mod window;
 
 pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};

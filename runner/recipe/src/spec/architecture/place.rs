@@ -1,6 +1,7 @@
 //! How layers are put in place: shapes, parameters, operations.
 
 use super::sequence;
+use super::window::Window;
 use crate::spec::layer::Paths;
 use crate::{DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, PlacedLayer, Shape, Targets};
 
@@ -373,30 +374,6 @@ fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
         };
     }
     whole.ok_or_else(|| "it has no branch".to_owned())
-}
-
-/// A window that slides over a side of an image. As in PyTorch, a remainder shorter than the stride is not covered, or with
-/// `ceil` by a window more, unless that would begin behind the image and the padding before it.
-#[derive(Clone, Copy)]
-pub(super) struct Window {
-    pub(super) kernel: usize,
-    pub(super) stride: usize,
-    pub(super) padding: usize,
-    pub(super) ceil: bool,
-}
-
-impl Window {
-    /// Its positions along a side.
-    pub(super) fn slide(self, side: usize) -> Result<usize, String> {
-        let Self { kernel, stride, padding, ceil } = self;
-        let wide = side + 2 * padding;
-        if kernel > wide {
-            return Err(format!("a window of {kernel} does not fit a side of {wide}"));
-        }
-        let left = wide - kernel;
-        let more = ceil && left.div_ceil(stride) * stride < side + padding;
-        Ok(if more { left.div_ceil(stride) } else { left / stride } + 1)
-    }
 }
 
 fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths) -> Vec<Parameter> {

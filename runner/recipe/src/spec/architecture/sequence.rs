@@ -1,6 +1,7 @@
 //! The layers of models for texts in their places: shapes, parameters, operations.
 
-use super::place::{Window, words};
+use super::place::words;
+use super::window::Window;
 use crate::{Layer, Parameter, PlacedLayer, Shape};
 
 /// The values that a linear layer multiplies by: all of an example, or those at a position of a text.
