@@ -188,9 +188,8 @@ fn repeats(findings: &Findings) -> TrustMark {
     }
     let open = findings.comparisons.iter().flatten().filter(|comparison| comparison.grade.is_open()).count();
     if open > 0 {
-        let all = findings.comparisons.iter().map(Vec::len).sum::<usize>();
-        let all = number_format::plural(all, "comparison");
-        return TrustMark::warns("repeats", format!("{text}; they leave {open} of {all} open"));
+        let scope = if findings.comparisons.len() > 1 { " in all conditions" } else { "" };
+        return TrustMark::warns("repeats", format!("{text}, {open} open{scope}"));
     }
     TrustMark::supports("repeats", text)
 }

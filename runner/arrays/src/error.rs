@@ -121,6 +121,11 @@ pub enum ArrayFault {
     /// All labels are 0.
     #[error("has no label but 0, nor have the others: there is nothing to tell apart")]
     OneClass,
+    /// A class that nothing is learned of.
+    #[error(
+        "has the label {label}, and the training labels end with {highest}: nothing could be learned of it"
+    )]
+    Untrained { label: u32, highest: u32 },
     /// Features and labels do not belong together.
     #[error("has {labels} labels, and {other} has {samples} samples: there must be one label for each")]
     Counts { labels: u64, other: &'static str, samples: u64 },
@@ -222,6 +227,7 @@ impl ArrayError {
                 "number the classes from 0: `np.unique(y, return_inverse=True)[1]`, of training and test labels together"
                     .into()
             }
+            ArrayFault::Untrained { .. } => "remove these samples, or train on some of their class".into(),
             ArrayFault::OneClass => "store samples of at least two classes".into(),
             ArrayFault::Counts { .. } | ArrayFault::Example { .. } => {
                 "store the features and the labels of the same samples".into()

@@ -137,24 +137,24 @@ impl Files {
 
     fn describe(mut self) -> Result<ArrayProfile, Vec<ArrayError>> {
         let mut errors = Vec::new();
-        let mut highest = 0;
+        let mut highest = Vec::with_capacity(2);
         for file in [&mut self.train_y, &mut self.test_y] {
             match values::labels(file, &mut |_| ()) {
-                Ok(labels) => highest = highest.max(labels.into_iter().max().unwrap_or_default()),
+                Ok(labels) => highest.push(labels.into_iter().max().unwrap_or_default()),
                 Err(fault) => errors.push(file.error(fault)),
             }
         }
-        if !errors.is_empty() {
-            return Err(errors);
+        match highest[..] {
+            [train, test] => self.profile(Highest { train, test }).map_err(|error| vec![error]),
+            _ => Err(errors),
         }
-        self.profile(highest).map_err(|error| vec![error])
     }
 
     fn load(mut self, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
         let train = labelled(&mut self.train_x, &mut self.train_y, watch)?;
         let test = labelled(&mut self.test_x, &mut self.test_y, watch)?;
-        let highest = [&train, &test].into_iter().flat_map(|half| &half.labels).max().copied();
-        let profile = self.profile(highest.unwrap_or_default())?;
+        let highest = |half: &LabelledFeatures| half.labels.iter().max().copied().unwrap_or_default();
+        let profile = self.profile(Highest { train: highest(&train), test: highest(&test) })?;
         Ok(LabelledArrays { profile, train, test })
     }
 
@@ -183,10 +183,14 @@ impl Files {
         errors
     }
 
-    /// What the arrays are, where `highest` is the largest of their labels.
-    fn profile(&self, highest: u32) -> Result<ArrayProfile, ArrayError> {
-        if highest == 0 {
+    /// What the arrays are.
+    fn profile(&self, highest: Highest) -> Result<ArrayProfile, ArrayError> {
+        let Highest { train, test } = highest;
+        if train == 0 && test == 0 {
             return Err(self.train_y.error(ArrayFault::OneClass));
+        }
+        if test > train {
+            return Err(self.test_y.error(ArrayFault::Untrained { label: test, highest: train }));
         }
         let too_large = |size: &u64| ArrayFault::Memory { bytes: *size };
         let side = |size: &u64| usize::try_from(*size).map_err(|_| self.train_x.error(too_large(size)));
@@ -197,11 +201,18 @@ impl Files {
         Ok(ArrayProfile {
             train: self.train_x.samples() as u32,
             test: self.test_x.samples() as u32,
-            classes: highest + 1,
+            classes: train + 1,
             shape,
             values: values_of(self.train_x.element),
         })
     }
+}
+
+/// The largest labels of the two halves.
+#[derive(Clone, Copy)]
+struct Highest {
+    train: u32,
+    test: u32,
 }
 
 /// What becomes of features of this type.

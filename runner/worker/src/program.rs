@@ -47,7 +47,8 @@ fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
             println!("{inventory}");
         }
         "--describe-model" => match describe(rest) {
-            Ok(layout) => println!("{layout}"),
+            // A model may have printed a part of a line.
+            Ok(layout) => println!("\n{layout}"),
             Err(error) => {
                 eprintln!("{error:#}");
                 return ExitCode::from(REFUSED);

@@ -103,6 +103,7 @@ fn every_type_of_label_and_float_is_read() {
     for (element, bytes) in one {
         let folder = folder();
         put(folder.path(), TEST_Y, &npy(element, "False", "(1,)", &bytes));
+        put(folder.path(), TRAIN_Y, &npy(element, "False", "(3,)", &bytes.repeat(3)));
         let expected = match element {
             "|u1" => 255,
             "|i1" => 127,
@@ -262,6 +263,15 @@ fn files_that_do_not_belong_together_are_refused() {
         let said = said(name, &bytes);
         assert!(said.starts_with(&format!("{name} {expected}")), "{expected}:\n{said}");
     }
+}
+
+#[test]
+fn a_class_of_the_test_samples_alone_is_refused() {
+    let told = said(TEST_Y, &u1("(1,)", &[3]));
+    assert!(
+        told.contains("has the label 3, and the training labels end with 2: nothing could be learned of it"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -238,7 +238,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "train.lr-schedule.warmup",
         Kind::Extent(Least::Nothing),
-        "The rate rises linearly over this much, and is the full one from the last of its steps on. The step that begins \
+        "Over this much the rate has a factor that rises linearly to one, which its last step has. The fall of `step`, `milestones` or \
+         `cosine` continues meanwhile, from the first step of the run. The step that begins \
          after s samples takes the part (s + B) / warm-up of the way, B being the global batch, so that the first is one \
          step above the start: above zero, or with `scale = \"linear\"` above the rate of the reference batch.",
     )

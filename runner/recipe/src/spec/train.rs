@@ -380,9 +380,9 @@ family! {
     /// The metrics that a target can name.
     pub enum TargetMetric {
         TestAccuracy = "test-accuracy": "Share of the test set that is classified right.",
-        TestLoss = "test-loss": "Mean loss over the test set, in nats per sample.",
+        TestLoss = "test-loss": "Mean loss over the test set, in nats per sample; of `text-lines`, per token.",
         ValidationAccuracy = "validation-accuracy": "Share of the held-out samples that is classified right.",
-        ValidationLoss = "validation-loss": "Mean loss over the held-out samples, in nats per sample.",
+        ValidationLoss = "validation-loss": "Mean loss over the held-out samples, in nats per sample; of `text-lines`, per token.",
         TestPerplexity = "test-perplexity": "exp of the test loss of a model of texts, which is the mean over tokens.",
         ValidationPerplexity = "validation-perplexity": "exp of the validation loss of a model of texts.",
         TestTop5Accuracy = "test-top-5-accuracy": "Share of the test set whose class is among the five with the highest scores; \

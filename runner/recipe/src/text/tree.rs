@@ -64,7 +64,7 @@ impl Value {
     pub(crate) fn plain(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::List(items) if items.is_empty() => "none".to_owned(),
+            Self::List(items) if items.is_empty() => NONE.to_owned(),
             Self::List(items) => items.iter().map(|item| item.value.plain()).collect::<Vec<_>>().join(","),
             Self::Table(table) => table.plain(),
             other => other.toml(),
@@ -92,6 +92,9 @@ impl Value {
         }
     }
 }
+
+/// What an empty list is for people.
+pub(crate) const NONE: &str = "none";
 
 /// A string as TOML.
 pub(crate) fn quote(text: &str) -> String {

@@ -6,7 +6,7 @@ use crate::keys::lookup;
 use crate::spec::family::{Availability, Choice};
 use crate::spec::quantity;
 use crate::text::finding::Finding;
-use crate::text::tree::{Item, Table, Value, quote};
+use crate::text::tree::{Item, NONE, Table, Value, quote};
 use crate::values::leaf::{Seeds, Typed};
 
 /// Checks a value that stands for itself, wherever it is written.
@@ -49,6 +49,8 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
         (Kind::TextList, Value::List(items)) => texts(key, items).map(Typed::List),
         (Kind::TextList, Value::Text(text)) => Ok(Typed::List(vec![text.clone()])),
         (Kind::ChoiceList(choices), Value::List(items)) => chosen(key, choices, items),
+        // As an empty list is shown.
+        (Kind::ChoiceList(_), Value::Text(text)) if text == NONE => Ok(Typed::List(Vec::new())),
         (Kind::ChoiceList(choices), Value::Text(_)) => chosen(key, choices, std::slice::from_ref(item)),
         (Kind::Seeds, Value::List(items)) => seed_list(key, items),
         (Kind::Seeds, Value::Table(table)) => seeds_from(key, item, table),
@@ -235,10 +237,11 @@ fn chosen(key: &Key, choices: &'static [Choice], items: &[Item]) -> Result<Typed
 
 /// A list that is written as one string, as a shell invites to.
 fn one_of_several(text: &str, finding: Finding) -> Finding {
-    if !text.contains(',') {
+    if !text.contains([',', '[']) {
         return finding;
     }
-    let names: Vec<String> = text.split(',').map(|name| quote(name.trim())).collect();
+    let names: Vec<String> =
+        text.trim_matches(['[', ']']).split(',').map(|name| quote(name.trim())).collect();
     finding.cure(format!("several names are a list: '[{}]', in quotes in a shell", names.join(", ")))
 }
 

@@ -35,12 +35,15 @@ pub(super) fn cross_entropy(scores: &Tensor, labels: &Tensor) -> Result<(f32, Te
 }
 
 /// Sums over the rows: of -ln softmax(scores)\[label\] in 64 bits, and of rows whose highest score is the
-/// label's.
+/// label's. A score that is no number is not the highest.
 pub(super) fn tally(scores: &Tensor, labels: &Tensor) -> Result<(f64, i64), TchError> {
     let logs = scores.f_log_softmax(1, Kind::Float)?;
     let picked = logs.f_gather(1, &labels.f_unsqueeze(1)?, false)?;
     let loss = -picked.f_sum(Kind::Double)?.f_double_value(&[])?;
-    let right = scores.f_argmax(1, false)?.f_eq_tensor(labels)?.f_sum(Kind::Int64)?.f_int64_value(&[])?;
+    let is_number =
+        scores.f_eq_tensor(scores)?.f_gather(1, &labels.f_unsqueeze(1)?, false)?.f_squeeze_dim(1)?;
+    let right = scores.f_argmax(1, false)?.f_eq_tensor(labels)?.f_logical_and(&is_number)?;
+    let right = right.f_sum(Kind::Int64)?.f_int64_value(&[])?;
     Ok((loss, right))
 }
 
@@ -77,6 +80,18 @@ mod tests {
         let all: Vec<f32> = row.iter().copied().cycle().take(36).collect();
         assert_eq!(places(&all, 6, &[0, 1, 2, 3, 4, 5]), [0, 4, 2, 1, 5, 3]);
         assert_eq!(places(&[7.0; 12], 6, &[0, 5]), [0, 5], "all equal");
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_right() {
+        let right = |scores: [f32; 3]| {
+            tally(&Tensor::from_slice(&scores).reshape([1, 3]), &Tensor::from_slice(&[0_i64])).unwrap().1
+        };
+        assert_eq!((right([2.0, 1.0, 1.5]), right([1.0, 2.0, 1.5])), (1, 0));
+        assert_eq!(
+            (right([f32::NAN; 3]), right([f32::NAN, 1.0, 2.0]), right([3.0, f32::NAN, 2.0])),
+            (0, 0, 0)
+        );
     }
 
     #[test]

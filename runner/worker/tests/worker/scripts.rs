@@ -237,6 +237,11 @@ fn files_that_are_no_scripts_are_refused() {
         assert!(matches!(error, ModelError::NotTorchScript { .. }), "{} bytes: {error}", text.len());
         assert!(!error.to_string().contains('\n'), "{error}");
     }
+    // Of no content: it is refused before it is read.
+    fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let error = describe(&file, GREY).unwrap_err();
+    assert!(matches!(error, ModelError::Unreadable { .. }), "{error}");
+    assert!(error.to_string().contains("it has 1099511627776 bytes; at most"), "{error}");
 }
 
 #[test]

@@ -33,6 +33,6 @@ pub(super) const IMAGES: &[Code] = &[
         "R194",
         "five of few classes",
         "A top-5 accuracy is the share of samples whose class is among the five with the highest scores. It is measured of data with \
-         more than ten classes: of ten, five are half, and of a text no class is to be found.",
+         more than ten classes: of ten, five are half, and windows of a text (`text-lines`) have none.",
     ),
 ];

@@ -6,6 +6,7 @@ use recipe::{ModelFile, Parameter, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
+use sysinfo::System;
 use tch::{CModule, Device, Kind, TchError, Tensor};
 
 /// Whether layers such as dropout act.
@@ -28,6 +29,7 @@ impl Contents {
         if !described.is_file() {
             return Err(unreadable("it is not a regular file".to_owned()));
         }
+        check_size(described.len()).map_err(unreadable)?;
         let bytes = std::fs::read(file).map_err(|error| unreadable(error.to_string()))?;
         let sha256 = hex(&Sha256::digest(&bytes));
         Ok(Self { bytes, sha256 })
@@ -46,6 +48,28 @@ impl Contents {
         set.map_err(|error| ModelError::Script { file: file.into(), reason: reason(&error) })?;
         Ok(module)
     }
+}
+
+/// The largest number of bytes that are read: all weights that a model can have, which are 32-bit floats, and the code.
+const MOST_BYTES: u64 = (1 << 34) + (1 << 26);
+
+/// Copies that loading takes: the bytes of the file, and the tensors in them.
+const COPIES: u64 = 2;
+
+/// Refuses a file that memory has no room for.
+fn check_size(bytes: u64) -> Result<(), String> {
+    if bytes > MOST_BYTES {
+        return Err(format!("it has {bytes} bytes; at most {MOST_BYTES} are read"));
+    }
+    let mut system = System::new().map_err(|error| error.to_string())?;
+    system.refresh_memory();
+    let (taken, available) = (bytes * COPIES, system.available_memory());
+    if taken > available {
+        return Err(format!(
+            "loading its {bytes} bytes takes {taken} bytes of memory, and {available} are free"
+        ));
+    }
+    Ok(())
 }
 
 /// Operations of this thread's scripts run as they are written: an optimised graph would give other bits after its first calls, in
