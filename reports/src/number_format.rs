@@ -18,6 +18,11 @@ pub(crate) fn decimals_of(value: f64) -> usize {
     (2.0 - value.abs().log10().floor()).clamp(0.0, 6.0) as usize
 }
 
+/// A bound of an interval beside a value of `decimals` decimals: one that is far away has none.
+pub(crate) fn bound(value: f64, decimals: usize) -> String {
+    fixed(value, if value.abs() < 1000.0 { decimals } else { 0 })
+}
+
 /// From here on a number is written with its power of ten: what exploded, not what was measured.
 const HUGE: f64 = 1e12;
 
@@ -208,6 +213,12 @@ mod tests {
         assert_eq!(fixed(1.23e30, 4), "1.2e30");
         assert_eq!(short(-1.23e30), "\u{2212}1.2e30");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+
+    #[test]
+    fn a_bound_far_away_has_no_decimals() {
+        assert_eq!([bound(1.305, 2), bound(999.994, 2)], ["1.30", "999.99"]);
+        assert_eq!([bound(40_857.79, 2), bound(-1_000.4, 2)], ["40\u{202f}858", "\u{2212}1000"]);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn digits_rounded(value: f64, decimals: usize) -> f64 {
 
 /// `test accuracy`.
 pub(crate) fn metric_words(metric: Metric) -> String {
-    metric.name().replace('-', " ")
+    metric.words()
 }
 
 /// `95 %`, `2.5 %`.
@@ -169,8 +169,8 @@ pub(crate) fn whole_percent(confidence: f64) -> String {
 pub(super) fn range(low: f64, high: f64, factor: f64, decimals: usize) -> String {
     format!(
         "{}–{}",
-        number_format::fixed(low * factor, decimals),
-        number_format::fixed(high * factor, decimals)
+        number_format::bound(low * factor, decimals),
+        number_format::bound(high * factor, decimals)
     )
 }
 

@@ -298,7 +298,7 @@ fn words(row: &Found) -> String {
         (Some(ratio), _) => {
             let most = if ratio.value >= 0.1 { 2 } else { 4 };
             let decimals = number_format::decimals_of(ratio.value).min(most);
-            let end = |value: f64| number_format::fixed(value, decimals);
+            let end = |value: f64| number_format::bound(value, decimals);
             let ends = ratio.interval.map(|(low, high)| format!(" ({}–{})", end(low), end(high)));
             let interval = ends.unwrap_or_default();
             format!("{}{interval}", number_format::times(ratio.value))

@@ -69,7 +69,7 @@ pub(crate) fn metric(metric: recipe::Metric, value: f64) -> String {
 
 /// `test accuracy`.
 pub(crate) fn metric_name(metric: recipe::Metric) -> String {
-    metric.name().replace('-', " ")
+    metric.words()
 }
 
 /// A count with its noun: `1 run`, `3 runs`, `10,000 runs`.

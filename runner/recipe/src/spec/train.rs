@@ -295,6 +295,11 @@ impl Metric {
         }
     }
 
+    /// The name for people: `test accuracy`, `test top-5 accuracy`.
+    pub fn words(self) -> String {
+        self.name().replace('-', " ").replace("top 5", "top-5")
+    }
+
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
         match self {
@@ -440,6 +445,12 @@ mod tests {
         }
         assert_eq!(read("\"linear\"").expect("it was written so"), LrScale::Linear { reference_batch: 0 });
         assert!(read("\"square\"").is_err());
+    }
+
+    #[test]
+    fn a_metric_has_words_for_people() {
+        let words = [Metric::TestAccuracy, Metric::ValidationTop5Accuracy].map(Metric::words);
+        assert_eq!(words, ["test accuracy", "validation top-5 accuracy"]);
     }
 
     #[test]
