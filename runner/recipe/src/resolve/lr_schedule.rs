@@ -3,9 +3,10 @@
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::{Cell, GLOBAL_BATCH, WORKER_BATCH};
 use crate::text::finding::Finding;
+use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::values::value;
-use crate::{Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind};
+use crate::{Dataset, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 
 const KIND: Defaulted<LrShapeKind> = Defaulted::choice("train.lr-schedule.kind");
 const EVERY: Optional<Extent> = Optional::extent("train.lr-schedule.every");
@@ -38,6 +39,41 @@ pub(crate) fn read(cell: &mut Cell<'_>) -> LrSchedule {
         LrShapeKind::Cosine => LrShape::Cosine { floor: FLOOR.of(settings) as f32 },
     };
     LrSchedule { shape, warmup: WARMUP.of(settings), scale: scale(cell) }
+}
+
+/// What of a schedule lies behind the end of the training.
+pub(crate) fn findings(settings: &Settings, train: &Training, dataset: &Dataset) -> Vec<Finding> {
+    let Some(samples) = dataset.source.training_samples() else { return Vec::new() };
+    let trained = samples.saturating_sub(dataset.held_out().unwrap_or_default());
+    let behind = |extent: Extent| extent.samples(trained, train.global_batch);
+    let end = behind(train.length);
+    let late = |title: String, key: KeyId| {
+        Finding::new("R210", title)
+            .at_option(settings.span(key), "behind the end")
+            .note(format!("it trains for {}", train.length))
+            .cure("take less, or train for longer")
+    };
+    let LrSchedule { shape, warmup, .. } = &train.schedule;
+    let mut findings = Vec::new();
+    if behind(*warmup) > end {
+        let title = format!("the rate still rises when the training ends: its warm-up takes {warmup}");
+        findings.push(late(title, KeyId::from(WARMUP)));
+    }
+    match shape {
+        LrShape::Step { every, .. } if behind(*every) >= end => {
+            let title = format!("the rate never falls: it would for the first time after {every}");
+            findings.push(late(title, KeyId::from(EVERY)));
+        }
+        LrShape::Milestones { at, .. } => {
+            findings.extend(
+                at.iter().find(|at| behind(**at) >= end).map(|at| {
+                    late(format!("the rate never falls at {at}: the training is over by then"), AT)
+                }),
+            );
+        }
+        LrShape::Constant | LrShape::Step { .. } | LrShape::Cosine { .. } => {}
+    }
+    findings
 }
 
 fn scale(cell: &mut Cell<'_>) -> LrScale {

@@ -5,8 +5,8 @@ use crate::resolve::dataset::Folders;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, measure,
-    optimizer, period, pictures, quantize_range, schedule, strategy, training,
+    assign, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid, lr_schedule,
+    measure, optimizer, period, pictures, quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -49,6 +49,7 @@ impl<'a> Resolver<'a> {
         let train = training::read(&mut cell, workers, &dataset);
         cell.findings.extend(optimizer::findings(settings, &train.optimizer, &strategy));
         cell.findings.extend(checkpoint::findings(settings, kind, &train));
+        cell.findings.extend(lr_schedule::findings(settings, &train, &dataset));
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
         cell.findings.extend(schedule::findings(kind, settings, &train));
         let spec = RunSpec {

@@ -124,9 +124,9 @@ impl Training {
 /// The learning rate over the samples consumed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LrSchedule {
-    /// The shape after the warm-up.
+    /// The shape, which begins with the training.
     pub shape: LrShape,
-    /// The rate rises linearly over this much; zero for none.
+    /// Over this much the rate has a factor that rises linearly to one; zero for none.
     pub warmup: Extent,
     /// How it depends on the batch.
     pub scale: LrScale,

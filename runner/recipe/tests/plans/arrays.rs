@@ -68,7 +68,8 @@ fn tensors_are_arrays_in_other_files() {
 #[test]
 fn a_model_that_does_not_fit_is_refused() {
     let problems = planned(RECIPE, ArrayProfile { classes: 299, ..FLAT }).unwrap_err();
-    let told = "layer 3 of the model does not fit: the last layer gives a flat vector of 300, but the data has 299 classes";
+    let told = "layer 3 of the model does not fit: the last layer gives a flat vector of 300, but the data has 299 classes: end with a \
+                `linear` layer of 299 outputs";
     assert_eq!(codes(&problems), [("R109", told)]);
     let problems = planned(RECIPE, ArrayProfile { shape: Shape::Image(1, 5, 5), ..FLAT }).unwrap_err();
     assert!(codes(&problems)[0].1.contains("put `flatten` before it"), "{problems:?}");

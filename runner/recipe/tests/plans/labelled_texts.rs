@@ -121,7 +121,8 @@ fn what_does_not_fit_the_texts_is_refused() {
         sequential(&rows("[\"relu\"]")),
         [format!("{fit}its branch 2 gives 40 positions of 8 values, those before it flat vectors")]
     );
-    let scores = "R109 layer 2 of the model does not fit: the last layer gives a flat vector of 8, but the data has 4 classes";
+    let scores = "R109 layer 2 of the model does not fit: the last layer gives a flat vector of 8, but the data has 4 classes: end with a `linear` \
+                  layer of 4 outputs";
     assert_eq!(sequential(&format!("{embedding}, \"global-max-pool\"")), [scores]);
     let script = refused("kind = \"text-cnn\"", "kind = \"torchscript\"\nfile = \"9.pt\"");
     assert_eq!(script, ["R183 a model file takes numbers, and a text has tokens"]);

@@ -54,6 +54,24 @@ fn problems() {
                 &["[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"20 steps\""],
             ),
             (
+                "a warm-up without an end",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20\nlr-schedule = { kind = \"cosine\", warmup = \"21 steps\" }",
+                ],
+            ),
+            (
+                "a fall after the end",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20\nlr-schedule = { kind = \"step\", every = \"20 steps\", factor = 0.1 }",
+                ],
+            ),
+            (
+                "a milestone after the end",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20\nlr-schedule = { kind = \"milestones\", at = [\"5 steps\", \"1 epochs\"], factor = 0.1 }",
+                ],
+            ),
+            (
                 "a codec without checkpoints",
                 &[
                     "[train]\nglobal-batch = 100\nsteps = 20\ncheckpoint = \"10 steps\"",

@@ -116,7 +116,7 @@ fn what_a_text_cannot_be_is_refused() {
 fn what_does_not_fit_a_text_is_refused() {
     let heads = refused("heads = 4", "heads = 5");
     let told = "R109 `gpt` does not fit, in its block1: layer 1 of its block: layer 2 of its branch: 32 values cannot be divided \
-                into 5 heads of equal width";
+                into 5 heads of equal width: take `heads` that divide it";
     assert_eq!(heads, [told]);
     let model = "[model]\nkind = \"gpt\"\ndepth = 3\nheads = 4\nwidth = 32\n";
     let sequential =

@@ -43,6 +43,12 @@ pub(super) const WARNINGS: &[Code] = &[
          copy of the ranks' state, and in `pipe-sgd` the wait for the gradients on their way: 20 to 100 in a run are plenty.",
     ),
     code(
+        "R210",
+        "a rate that does not get there",
+        "A warm-up that is longer than the training leaves the rate below the one that is written, and a fall behind its end never comes. \
+         Lengths in epochs are of the training samples that are not held out.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \

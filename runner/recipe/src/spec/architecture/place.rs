@@ -68,7 +68,9 @@ pub(crate) fn place(
 fn other_scores(found: Shape, data: DatasetProfile) -> String {
     let (found, classes) = (words(found), data.classes);
     match data.targets {
-        Targets::Class => format!("the last layer gives {found}, but the data has {classes} classes"),
+        Targets::Class => format!(
+            "the last layer gives {found}, but the data has {classes} classes: end with a `linear` layer of {classes} outputs"
+        ),
         Targets::NextTokens => format!(
             "the last layer gives {found}, but each position of a text has {classes} tokens that may come next: end with \
              `tied-head`, or with a `linear` layer of {classes} outputs"

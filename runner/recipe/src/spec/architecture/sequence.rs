@@ -25,9 +25,9 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
             Err(format!("it takes positions of a text or a flat vector, not {}", words(other)))
         }
         (Layer::Attention { heads }, Shape::Sequence(_, width)) if width.is_multiple_of(*heads) => Ok(input),
-        (Layer::Attention { heads }, Shape::Sequence(_, width)) => {
-            Err(format!("{width} values cannot be divided into {heads} heads of equal width"))
-        }
+        (Layer::Attention { heads }, Shape::Sequence(_, width)) => Err(format!(
+            "{width} values cannot be divided into {heads} heads of equal width: take `heads` that divide it"
+        )),
         (Layer::TextConv { outputs, kernel, stride, padding }, Shape::Sequence(length, _)) => {
             let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: false };
             Ok(Shape::Sequence(window.slide(length)?, *outputs))
