@@ -66,11 +66,16 @@ pub(crate) fn place(
 }
 
 fn other_scores(found: Shape, data: DatasetProfile) -> String {
-    let (found, classes) = (words(found), data.classes);
+    let (shape, classes) = (found, data.classes);
+    let found = words(shape);
     match data.targets {
-        Targets::Class => format!(
-            "the last layer gives {found}, but the data has {classes} classes: end with a `linear` layer of {classes} outputs"
-        ),
+        Targets::Class => {
+            let cure = match shape {
+                Shape::Flat(_) => format!(": end with a `linear` layer of {classes} outputs"),
+                Shape::Image(..) | Shape::Tokens(..) | Shape::Sequence(..) => String::new(),
+            };
+            format!("the last layer gives {found}, but the data has {classes} classes{cure}")
+        }
         Targets::NextTokens => format!(
             "the last layer gives {found}, but each position of a text has {classes} tokens that may come next: end with \
              `tied-head`, or with a `linear` layer of {classes} outputs"
