@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use recipe::{
-    ArrayProblem, ArrayProfile, Colours, FileProblem, Files, Machine, ModelLayout, PlanRequest, RunSpec,
-    Shape, TextSize, TextTokens,
+    ArrayProblem, ArrayProfile, Colours, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine,
+    ModelLayout, PlanRequest, RunSpec, Shape, TextSize, TextTokens,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +52,14 @@ impl Files for Disk {
     fn text(&self, path: &Path, unit: TextTokens) -> Result<TextSize, ArrayProblem> {
         let text = arrays::Text::read(path, unit, &mut |_| ()).map_err(ArrayProblem::from)?;
         Ok(text.size())
+    }
+
+    fn labelled_texts(
+        &self,
+        folder: &Path,
+        form: LabelledTextForm,
+    ) -> Result<LabelledTextSize, ArrayProblem> {
+        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
     }
 
     fn current_directory(&self) -> PathBuf {
