@@ -63,7 +63,7 @@ impl Files for Text<'_> {
         folder: &Path,
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
-        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+        arrays::labelled_text_size(folder, form)
     }
 
     fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
@@ -128,7 +128,7 @@ impl Files for Disk {
         folder: &Path,
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
-        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+        arrays::labelled_text_size(folder, form)
     }
 
     fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {

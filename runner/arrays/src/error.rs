@@ -26,9 +26,9 @@ pub enum ArrayHome {
     Npy,
     /// A safetensors file, as a whole.
     Safetensors,
-    /// The samples in a safetensors file, one behind the other.
+    /// The samples, within a safetensors file.
     TensorX,
-    /// The labels of these samples.
+    /// The labels of these, within the same file.
     TensorY,
 }
 

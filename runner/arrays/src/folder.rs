@@ -136,17 +136,13 @@ impl Files {
     }
 
     fn describe(mut self) -> Result<ArrayProfile, Vec<ArrayError>> {
-        let mut errors = Vec::new();
-        let mut highest = Vec::with_capacity(2);
-        for file in [&mut self.train_y, &mut self.test_y] {
-            match values::labels(file, &mut |_| ()) {
-                Ok(labels) => highest.push(labels.into_iter().max().unwrap_or_default()),
-                Err(fault) => errors.push(file.error(fault)),
-            }
-        }
-        match highest[..] {
-            [train, test] => self.profile(Highest { train, test }).map_err(|error| vec![error]),
-            _ => Err(errors),
+        let [train, test] = [&mut self.train_y, &mut self.test_y].map(|file| {
+            let labels = values::labels(file, &mut |_| ()).map_err(|fault| file.error(fault))?;
+            Ok(labels.into_iter().max().unwrap_or_default())
+        });
+        match (train, test) {
+            (Ok(train), Ok(test)) => self.profile(Highest { train, test }).map_err(|error| vec![error]),
+            (train, test) => Err([train, test].into_iter().filter_map(Result::err).collect()),
         }
     }
 

@@ -22,7 +22,8 @@ pub use folder::{LabelledArrays, LabelledFeatures, describe, describe_safetensor
 pub use header::{ArrayHeader, HeaderFault, IndexOrder, parse_header};
 pub use labelled_text::{
     LONGEST_CSV, LONGEST_LABEL, LONGEST_RECORD, LabelledTextError, LabelledTextFault, LabelledTextSurvey,
-    LabelledTexts, LabelledTokens, MOST_TOKENS, load_labelled_texts, survey_labelled_texts,
+    LabelledTexts, LabelledTokens, MOST_TOKENS, labelled_text_size, load_labelled_texts,
+    survey_labelled_texts,
 };
 pub use text::{LARGEST_ALPHABET, LONGEST_TEXT, Text, TextError, TextFault};
 pub use values::Features;

@@ -61,8 +61,7 @@ impl Files for DiskFiles {
         folder: &Path,
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
-        let survey = arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?;
-        Ok(survey.size)
+        arrays::labelled_text_size(folder, form)
     }
 
     fn pictures(&self, folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {

@@ -40,13 +40,15 @@ pub use spec::family::{Availability, Choice, Family};
 pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };
-pub use spec::layer::{Layer, LayerKind, NoShape, Parameter, Paths, PlacedLayer, Shape};
+pub use spec::layer::{Layer, LayerKind, NoShape, Shape};
+pub use spec::metric::{Metric, Target, TargetMetric};
 pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, Tunnel};
 pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
 pub use spec::pictures::{PictureCounts, PictureProfile};
+pub use spec::placed_layer::{Parameter, Paths, PlacedLayer};
 pub use spec::plan::{
     Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
     ReportSettings, Run, RunOrder, RunSpec, hex,
@@ -61,9 +63,6 @@ pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPac
 pub use spec::text::{TextProfile, TextSize, TextTokens};
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
-pub use spec::train::{
-    Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Metric, Target, TargetMetric,
-    Training,
-};
+pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 pub use sweep::planner::{PlanRequest, plan};
 pub use text::render::{Colours, render};

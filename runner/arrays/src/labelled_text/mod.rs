@@ -15,7 +15,7 @@ pub use tokens::LONGEST_LABEL;
 pub use vocabulary::MOST_TOKENS;
 
 use crate::values::MOST_CLASSES;
-use recipe::{LabelledTextForm, LabelledTextSize, PADDING};
+use recipe::{ArrayProblem, LabelledTextForm, LabelledTextSize, PADDING};
 use records::{Record, Records};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,6 +64,14 @@ enum Keep {
     Counts,
     /// This many, padded.
     Tokens(usize),
+}
+
+/// How much there is in the texts of a folder, as a recipe asks for it.
+///
+/// # Errors
+/// The first thing that is wrong with them, and what to do.
+pub fn labelled_text_size(folder: &Path, form: LabelledTextForm) -> Result<LabelledTextSize, ArrayProblem> {
+    Ok(survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
 }
 
 /// Looks at the texts of a folder without keeping them.

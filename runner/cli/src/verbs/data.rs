@@ -287,10 +287,7 @@ fn nothing_known(folder: &Path) -> Failure {
         return Failure::new(Exit::Preflight, format!("there is no folder {shown}")).cure("mend the path");
     }
     let is_here = |set: &&&PublicDataSet| {
-        let mut files = set.archives.iter().flat_map(|archive| archive.files);
-        files.any(|file| {
-            folder.join(file.name).is_file() || folder.join(format!("{}.gz", file.name)).is_file()
-        })
+        set.archives.iter().flat_map(|archive| archive.files).any(|file| is_there(file, folder))
     };
     if let Some(set) = PublicDataSet::ALL.iter().find(is_here) {
         let what = format!("{shown} has files of {}, which is no data set of your own", set.title);
@@ -305,15 +302,17 @@ fn nothing_known(folder: &Path) -> Failure {
         )
 }
 
+/// Whether a folder has a file of a public data set, packed or not.
+fn is_there(file: &datasets::KnownFile, folder: &Path) -> bool {
+    folder.join(file.name).is_file() || folder.join(format!("{}.gz", file.name)).is_file()
+}
+
 fn list(console: &Console) -> Result<Exit, Failure> {
     let mut sheet = Sheet::new(&["name", "to fetch", "on disk", "here", "folder"]).right(&[1, 2]);
     for set in PublicDataSet::ALL {
         let folder = usual_folder(set);
         let files = || set.archives.iter().flat_map(|archive| archive.files);
-        let there = |file: &datasets::KnownFile| {
-            folder.join(file.name).is_file() || folder.join(format!("{}.gz", file.name)).is_file()
-        };
-        let (count, of) = (files().filter(|file| there(file)).count(), files().count());
+        let (count, of) = (files().filter(|file| is_there(file, &folder)).count(), files().count());
         let here = match count {
             0 => "no".to_owned(),
             count if count == of => "yes".to_owned(),

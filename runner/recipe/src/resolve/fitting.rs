@@ -1,29 +1,13 @@
 //! What to do where a named model does not fit the data: larger samples, or a model that fits.
 
-use crate::spec::architecture::{self, GptSizes, TextCnnSizes};
-use crate::{DatasetKind, DatasetProfile, Layer, ModelKind, Shape};
+use crate::spec::architecture::{self, Sizes};
+use crate::{DatasetKind, DatasetProfile, ModelKind, Shape};
 
-/// No image of a recipe has longer sides, and no text that a named model cannot take is shorter.
-const MOST: usize = 512;
+/// The longest side of an image, in pixels, and the longest text, in tokens, that are tried.
+const LONGEST: usize = 512;
 
 /// Models that a cure names.
 const MOST_NAMES: usize = 5;
-
-/// Sizes of the models that have some in the recipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Sizes {
-    pub(crate) gpt: GptSizes,
-    pub(crate) text_cnn: TextCnnSizes,
-}
-
-/// The layers of a named model; `None` of one that brings its own.
-pub(crate) fn named_layers(kind: ModelKind, sizes: Sizes, classes: usize) -> Option<Vec<Layer>> {
-    match kind {
-        ModelKind::Gpt => Some(architecture::gpt_layers(sizes.gpt)),
-        ModelKind::TextCnn => Some(architecture::text_cnn_layers(sizes.text_cnn, classes)),
-        _ => architecture::layers(kind, classes),
-    }
-}
 
 /// What makes a named model fit, or which models do; `None` if nothing is known that does.
 pub(crate) fn cure(
@@ -47,15 +31,15 @@ fn larger_samples(
     dataset: DatasetKind,
     data: DatasetProfile,
 ) -> Option<String> {
-    let layers = named_layers(kind, sizes, data.classes)?;
+    let layers = architecture::layers(kind, sizes, data.classes)?;
     let fits = |input| architecture::place(kind, &layers, DatasetProfile { input, ..data }).1.is_none();
     match (data.input, dataset) {
         (Shape::Image(channels, ..), DatasetKind::ImageFolder) => {
-            let least = (1..=MOST).find(|side| fits(Shape::Image(channels, *side, *side)))?;
+            let least = (1..=LONGEST).find(|side| fits(Shape::Image(channels, *side, *side)))?;
             Some(format!("set `dataset.crop`, and with it `dataset.resize`, to {least} or more"))
         }
         (Shape::Tokens(_, vocabulary), DatasetKind::Text | DatasetKind::TextLines) => {
-            let least = (1..=MOST).find(|length| fits(Shape::Tokens(*length, vocabulary)))?;
+            let least = (1..=LONGEST).find(|length| fits(Shape::Tokens(*length, vocabulary)))?;
             Some(format!("set `dataset.context` to {least} or more"))
         }
         (_, _) => None,
@@ -64,7 +48,7 @@ fn larger_samples(
 
 fn fitting_models(kind: ModelKind, sizes: Sizes, data: DatasetProfile) -> Option<String> {
     let fits = |other: &ModelKind| {
-        let layers = named_layers(*other, sizes, data.classes);
+        let layers = architecture::layers(*other, sizes, data.classes);
         *other != kind && layers.is_some_and(|layers| architecture::place(*other, &layers, data).1.is_none())
     };
     let fitting: Vec<String> =

@@ -43,10 +43,10 @@ pub(crate) fn read(cell: &mut Cell<'_>) -> LrSchedule {
 
 /// What of a schedule lies behind the end of the training.
 pub(crate) fn findings(settings: &Settings, train: &Training, dataset: &Dataset) -> Vec<Finding> {
-    let Some(samples) = dataset.source.training_samples() else { return Vec::new() };
-    let trained = samples.saturating_sub(dataset.held_out().unwrap_or_default());
-    let behind = |extent: Extent| extent.samples(trained, train.global_batch);
-    let end = behind(train.length);
+    let Some(all) = dataset.source.training_samples() else { return Vec::new() };
+    let trained_on = all.saturating_sub(dataset.held_out().unwrap_or_default());
+    let samples = |extent: Extent| extent.samples(trained_on, train.global_batch);
+    let end = samples(train.length);
     let late = |title: String, key: KeyId| {
         Finding::new("R210", title)
             .at_option(settings.span(key), "behind the end")
@@ -55,18 +55,18 @@ pub(crate) fn findings(settings: &Settings, train: &Training, dataset: &Dataset)
     };
     let LrSchedule { shape, warmup, .. } = &train.schedule;
     let mut findings = Vec::new();
-    if behind(*warmup) > end {
+    if samples(*warmup) > end {
         let title = format!("the rate still rises when the training ends: its warm-up takes {warmup}");
         findings.push(late(title, KeyId::from(WARMUP)));
     }
     match shape {
-        LrShape::Step { every, .. } if behind(*every) >= end => {
+        LrShape::Step { every, .. } if samples(*every) >= end => {
             let title = format!("the rate never falls: it would for the first time after {every}");
             findings.push(late(title, KeyId::from(EVERY)));
         }
         LrShape::Milestones { at, .. } => {
             findings.extend(
-                at.iter().find(|at| behind(**at) >= end).map(|at| {
+                at.iter().find(|at| samples(**at) >= end).map(|at| {
                     late(format!("the rate never falls at {at}: the training is over by then"), AT)
                 }),
             );

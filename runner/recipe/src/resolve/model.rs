@@ -5,8 +5,8 @@ use crate::keys::lookup::{KeyId, id};
 use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
 use crate::resolve::dataset::KIND as DATASET_KIND;
-use crate::resolve::fitting::{self, Sizes};
-use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, TextCnnSizes};
+use crate::resolve::fitting;
+use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, Sizes, TextCnnSizes};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::leaf::{LayerSetting, Typed};
@@ -98,7 +98,7 @@ impl<'a> Models<'a> {
         };
         let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
-            let layers = fitting::named_layers(kind, sizes, data.classes)
+            let layers = architecture::layers(kind, sizes, data.classes)
                 .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
             architecture::place(kind, &layers, data)
         });

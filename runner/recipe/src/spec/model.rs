@@ -1,8 +1,9 @@
 //! Models as pure data: a sequence of layers, or a file; nothing that computes.
 
 use crate::spec::family::family;
-use crate::spec::layer::{Layer, Parameter, PlacedLayer, Shape};
+use crate::spec::layer::{Layer, Shape};
 use crate::spec::model_file::ModelFile;
+use crate::spec::placed_layer::{Parameter, PlacedLayer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -330,7 +330,7 @@ impl RunSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::architecture;
+    use crate::spec::architecture::{self, Sizes};
     use crate::{DatasetProfile, ModelKind, Shape};
 
     const IMAGES: DatasetProfile = DatasetProfile::of_classes(Shape::Image(3, 32, 32), 10);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn vgg() -> Model {
-        model(&architecture::layers(ModelKind::VggSplitbrain, 10).unwrap())
+        model(&architecture::layers(ModelKind::VggSplitbrain, Sizes::SMALL, 10).unwrap())
     }
 
     fn linear(outputs: usize) -> Layer {

@@ -214,6 +214,25 @@ fn elastic_methods_have_a_moving_rate_where_none_is_given() {
     }
 }
 
+/// R210 begins one step later, or at the end where a fall would come.
+#[test]
+fn a_schedule_that_ends_with_the_training_is_no_warning() {
+    let warned = |schedule: &str| {
+        let train = format!("[train]\nglobal-batch = 100\nsteps = 20\nlr-schedule = {{ {schedule} }}");
+        plan(&[&train]).warnings.iter().any(|warning| warning.code == "R210")
+    };
+    for (schedule, late) in [
+        ("warmup = \"20 steps\"", false),
+        ("warmup = \"21 steps\"", true),
+        ("kind = \"step\", every = \"19 steps\"", false),
+        ("kind = \"step\", every = \"20 steps\"", true),
+        ("kind = \"milestones\", at = [\"5 steps\", \"19 steps\"]", false),
+        ("kind = \"milestones\", at = [\"5 steps\", \"20 steps\"]", true),
+    ] {
+        assert_eq!(warned(schedule), late, "{schedule}");
+    }
+}
+
 #[test]
 fn everything_that_is_written_arrives() {
     let plan = plan(&[

@@ -59,7 +59,7 @@ impl Files for Disk {
         folder: &Path,
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
-        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+        arrays::labelled_text_size(folder, form)
     }
 
     fn current_directory(&self) -> PathBuf {

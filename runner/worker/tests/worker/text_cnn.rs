@@ -30,7 +30,7 @@ impl Files for Desk {
         folder: &Path,
         form: LabelledTextForm,
     ) -> Result<LabelledTextSize, ArrayProblem> {
-        Ok(arrays::survey_labelled_texts(folder, form).map_err(ArrayProblem::from)?.size)
+        arrays::labelled_text_size(folder, form)
     }
     fn current_directory(&self) -> PathBuf {
         PathBuf::from("/")
@@ -305,13 +305,15 @@ fn it_learns_which_word_occurs() {
     };
     assert!(accuracy(&mut learner, &weights) < 0.5);
     let mut optimizer = Optimizer::new(OptimizerSettings::sgd(0.2), [].into());
-    for step in 0..300 {
-        let examples = (0..20).map(|place| (20 * step + place) % 400);
-        let (_, mut slope) = gradient(&mut learner, &weights, &batch(examples));
+    for step in 0..200 {
+        let examples = (0..20).map(|place| (20 * step + place) % 400).collect();
+        // The masks of dropout are others in each pass over the texts.
+        let batch = Batch { epoch: u64::from(step / 20), examples };
+        let (_, mut slope) = gradient(&mut learner, &weights, &batch);
         optimizer.apply_gradient(&mut weights, &mut slope, 0.2);
     }
     let learned = accuracy(&mut learner, &weights);
-    assert!(learned > 0.9, "{learned}");
+    assert!(learned > 0.95, "{learned}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct GptSizes {
 pub(crate) struct DropoutRate(u32);
 
 impl DropoutRate {
-    pub(crate) fn new(rate: f64) -> Self {
+    pub(crate) const fn new(rate: f64) -> Self {
         Self((rate as f32).to_bits())
     }
 

@@ -16,6 +16,7 @@ mod resnet18;
 mod resnet20;
 mod resnet50;
 mod sequence;
+mod size;
 mod softmax;
 mod text_cnn;
 mod vgg19;
@@ -23,14 +24,30 @@ mod vgg_cifar;
 mod vgg_splitbrain;
 mod window;
 
-pub(crate) use gpt::{DropoutRate, GptSizes, layers as gpt_layers};
+pub(crate) use gpt::{DropoutRate, GptSizes};
 pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
-pub(crate) use text_cnn::{TextCnnSizes, layers as text_cnn_layers};
+pub(crate) use text_cnn::TextCnnSizes;
 
 use crate::{Layer, ModelKind};
 
-/// The layers of a named model; `None` for those that bring their own, or that have sizes in the recipe.
-pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
+/// Sizes of the models that have some in the recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sizes {
+    pub(crate) gpt: GptSizes,
+    pub(crate) text_cnn: TextCnnSizes,
+}
+
+#[cfg(test)]
+impl Sizes {
+    /// For tests that are about other models.
+    pub(crate) const SMALL: Self = Self {
+        gpt: GptSizes { depth: 1, heads: 1, width: 1, dropout: DropoutRate::new(0.0) },
+        text_cnn: TextCnnSizes { width: 1, dropout: DropoutRate::new(0.0) },
+    };
+}
+
+/// The layers of a named model; `None` for those that bring their own.
+pub(crate) fn layers(kind: ModelKind, sizes: Sizes, classes: usize) -> Option<Vec<Layer>> {
     Some(match kind {
         ModelKind::Softmax => softmax::layers(classes),
         ModelKind::MnistMlp => mnist_mlp::layers(classes),
@@ -47,6 +64,8 @@ pub(crate) fn layers(kind: ModelKind, classes: usize) -> Option<Vec<Layer>> {
         ModelKind::AlexnetCifar => alexnet_cifar::layers(classes),
         ModelKind::Googlenet => googlenet::layers(classes),
         ModelKind::VggSplitbrain => vgg_splitbrain::layers(classes),
-        ModelKind::Gpt | ModelKind::TextCnn | ModelKind::Sequential | ModelKind::Torchscript => return None,
+        ModelKind::Gpt => gpt::layers(sizes.gpt),
+        ModelKind::TextCnn => text_cnn::layers(sizes.text_cnn, classes),
+        ModelKind::Sequential | ModelKind::Torchscript => return None,
     })
 }

@@ -21,13 +21,14 @@ pub(super) fn layers(classes: usize) -> Vec<Layer> {
 
 #[cfg(test)]
 mod tests {
-    use crate::spec::architecture::{layers, place};
+    use super::layers;
+    use crate::spec::architecture::place;
     use crate::{DatasetProfile, Model, ModelKind, Shape};
 
     #[test]
     fn on_imagenet_it_has_11_7_million_weights_and_3_6_billion_operations() {
         let data = DatasetProfile::of_classes(Shape::Image(3, 224, 224), 1000);
-        let (model, misfit) = place(ModelKind::Resnet18, &layers(ModelKind::Resnet18, 1000).unwrap(), data);
+        let (model, misfit) = place(ModelKind::Resnet18, &layers(1000), data);
         assert_eq!(misfit, None);
         let last = model.layers.len() - 2;
         assert_eq!(model.layers[3].output, Shape::Image(64, 56, 56), "table 1");
