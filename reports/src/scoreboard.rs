@@ -412,5 +412,10 @@ mod tests {
             metrics.push(store::MetricRow { metric: Metric::TestTop5Accuracy, value, ..last });
         }
         assert_eq!(column(&rows, "final top-5").unwrap(), ["91.2\u{a0}%", "93.4\u{a0}%"]);
+        let findings = Findings::of(&rows, &Options::default()).unwrap();
+        let (condition, comparisons) = findings.conditions().next().unwrap();
+        let columns = columns(&findings, condition, comparisons);
+        let cells = &columns.iter().find(|column| column.name == "final top-5").unwrap().cells;
+        assert!(cells[1].sort < cells[0].sort, "the highest accuracy comes first");
     }
 }

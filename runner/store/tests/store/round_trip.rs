@@ -337,6 +337,8 @@ async fn finished_runs_are_found_by_identity_and_reused() {
     assert_eq!(told, expected);
     assert!(matches!(store.record_identity(&gone(), &identity).await, Err(StoreError::Unknown { .. })));
     assert_eq!(store.find_run("last").await.unwrap(), first[1], "a reused run did not start again");
+    attempt(&store, &plan, &second, 0).await;
+    assert_eq!(store.find_run("last").await.unwrap(), second[0]);
     assert!(matches!(store.show("0").await, Err(StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("").await, Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. })));
     assert!(matches!(store.show("zzzz").await, Err(StoreError::Unknown { .. })));

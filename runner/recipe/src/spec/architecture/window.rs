@@ -23,3 +23,24 @@ impl Window {
         Ok(if more { left.div_ceil(stride) } else { left / stride } + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a result of `torch.nn.MaxPool2d(kernel, stride, padding, ceil_mode)`, by PyTorch 2.11.
+    #[test]
+    fn a_remainder_is_covered_as_by_pytorch() {
+        for ((kernel, stride, padding, side), [down, up]) in [
+            ((2, 3, 1, 2), [1, 1]),
+            ((3, 2, 0, 32), [15, 16]),
+            ((3, 2, 0, 4), [1, 2]),
+            ((2, 2, 0, 5), [2, 3]),
+            ((3, 2, 1, 4), [2, 3]),
+        ] {
+            let slide = |ceil| Window { kernel, stride, padding, ceil }.slide(side);
+            assert_eq!((slide(false), slide(true)), (Ok(down), Ok(up)), "{kernel} {stride} {padding} {side}");
+        }
+        assert!(Window { kernel: 3, stride: 1, padding: 0, ceil: true }.slide(2).is_err());
+    }
+}
