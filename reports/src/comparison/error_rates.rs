@@ -46,6 +46,10 @@ enum Uneven {
     Conditions,
     /// The last condition spreads this many times as much as the others.
     LastCondition(f64),
+    /// The last arm spreads this many times as much as the others.
+    LastArm(f64),
+    /// The baseline spreads this many times as much as the arms.
+    Baseline(f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +130,11 @@ impl Structure {
                     Uneven::Arms => arm as f64 + 1.0,
                     Uneven::Conditions => (run.cell / self.arms) as f64 + 1.0,
                     Uneven::LastCondition(times) if run.cell / self.arms + 1 == self.conditions => times,
-                    Uneven::Nothing | Uneven::LastCondition(_) => 1.0,
+                    Uneven::LastArm(times) if arm + 1 == self.arms => times,
+                    Uneven::Baseline(times) if arm == 0 => times,
+                    Uneven::Nothing | Uneven::LastCondition(_) | Uneven::LastArm(_) | Uneven::Baseline(_) => {
+                        1.0
+                    }
                 };
             let mut log = seeds[run.repeat as usize] + spread * draws.tailed(self.tail);
             if self.tail == Tail::Contaminated && draws.uniform() < 0.1 {
@@ -277,6 +285,25 @@ fn claims_hold_for_one_odd_condition() {
 }
 
 #[test]
+fn claims_hold_for_one_odd_arm() {
+    for (arms, times) in [(5, 2.0), (5, 3.0), (10, 1.5), (10, 2.0), (10, 3.0), (10, 8.0)] {
+        let uneven = Uneven::LastArm(times);
+        honest(&[1, 4].map(|conditions| Structure {
+            conditions,
+            arms,
+            uneven,
+            runs: 0.02,
+            repeats: 3,
+            ..PLAIN
+        }));
+    }
+    for times in [0.3, 0.5, 2.0, 4.0] {
+        let uneven = Uneven::Baseline(times);
+        honest(&[3, 5].map(|repeats| Structure { arms: 10, uneven, runs: 0.02, repeats, ..PLAIN }));
+    }
+}
+
+#[test]
 fn claims_hold_for_heavy_tails() {
     for repeats in [3, 5, 10] {
         honest(&[Tail::Contaminated, Tail::Heavy].map(|tail| Structure {
@@ -302,6 +329,12 @@ fn claims_hold_where_runs_miss() {
         // Runs are watched until one in two, and one in six, are too late.
         honest(&[1.0, 1.1].map(|watched| Structure { watched, runs: 0.1, repeats, ..PLAIN }));
         honest(&[Structure { watched: 1.1, misses: 0.1, seeds: 0.05, runs: 0.05, repeats, ..PLAIN }]);
+        honest(&[0.3, 3.0].map(|times| Structure {
+            misses: 0.2,
+            uneven: Uneven::Baseline(times),
+            repeats,
+            ..PLAIN
+        }));
     }
 }
 
@@ -347,6 +380,20 @@ fn pairs_see_through_seeds() {
         let rates = Structure { seeds: 0.1, runs, repeats, ..PLAIN }.rates(ratio, Grade::Faster);
         assert!(rates.found > 0.97, "{rates:?}: {ratio} with {repeats} repeats");
     }
+}
+
+#[test]
+fn arms_lend_each_other_power() {
+    let of = |arms, conditions| {
+        Structure { arms, conditions, repeats: 3, runs: 0.03, ..PLAIN }.rates(1.15, Grade::Faster).found
+    };
+    let powers = [(2, 1), (4, 1), (10, 1), (4, 6), (10, 6)].map(|(arms, conditions)| of(arms, conditions));
+    println!("power with 1, 3, 9 arms, and with 3 and 9 under 6 conditions: {powers:.3?}");
+    // Each on its own finds 51, 28 and 9 %, and 44 and 29 %.
+    assert!(
+        powers.iter().zip([0.5, 0.25, 0.28, 0.44, 0.36]).all(|(power, least)| *power > least),
+        "{powers:?}"
+    );
 }
 
 #[test]
@@ -405,12 +452,12 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
 
 #[test]
 fn a_miss_in_ten_does_not_lose_the_verdict() {
-    for repeats in [5, 7, 10] {
+    for (repeats, least) in [(3, 0.85), (5, 0.9), (7, 0.9), (10, 0.9)] {
         let rates = Structure { misses: 0.1, runs: 0.1, repeats, ..PLAIN }.rates(3.0, Grade::Faster);
         println!(
             "{:5.1} % of 3x found with {repeats} repeats of which one in ten misses",
             rates.found * 100.0
         );
-        assert!(rates.found > 0.9, "{rates:?} with {repeats} repeats");
+        assert!(rates.found > least, "{rates:?} with {repeats} repeats");
     }
 }

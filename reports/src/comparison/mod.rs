@@ -140,20 +140,20 @@ fn compared(condition: &Condition, cell: &ArmCell, base: &ArmCell, thresholds: T
     }
 }
 
-/// Lets the comparisons of one arm under all conditions share what they know of its spread. Arms share nothing: one that
-/// spreads more than the others would be taken to be as sure as they are.
+/// Lets the comparisons of all arms under all conditions share what they know of spread. Those of equal weights share among
+/// themselves: seeds do not spread them.
 fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
-    let mut by_arm: BTreeMap<usize, Vec<&mut Summary>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<bool, Vec<&mut Summary>> = BTreeMap::new();
     for comparison in found.iter_mut().flatten() {
-        let arm = comparison.arm;
-        let fewest = if comparison.same_weights.is_some() { 2 } else { FEWEST_PAIRS };
+        let same_weights = comparison.same_weights.is_some();
+        let fewest = if same_weights { 2 } else { FEWEST_PAIRS };
         let contrast =
             comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
         if let Some(mean) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
-            by_arm.entry(arm).or_default().push(mean);
+            by_kind.entry(same_weights).or_default().push(mean);
         }
     }
-    for summaries in by_arm.values_mut() {
+    for summaries in by_kind.values_mut() {
         statistics::moderate(summaries);
     }
 }

@@ -30,6 +30,8 @@ struct Times {
 }
 
 fn main() -> Result<()> {
+    // As a worker does.
+    mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [recipe, steps, overrides @ ..] = arguments.as_slice() else {
         bail!("layers RECIPE STEPS [KEY=VALUE...]");

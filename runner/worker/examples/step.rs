@@ -26,6 +26,8 @@ use worker::model::TrainedModel;
 const WARM_UP: usize = 2;
 
 fn main() -> Result<()> {
+    // As a worker does.
+    mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [recipe, steps, overrides @ ..] = arguments.as_slice() else {
         bail!("step RECIPE STEPS|describe [KEY=VALUE...]");

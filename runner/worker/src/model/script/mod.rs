@@ -142,9 +142,7 @@ impl ScriptLearner {
         let tensors = self.script.tensors(layer);
         let mut leaves: Vec<&Tensor> = tensors.iter().collect();
         leaves.extend((layer > 0).then_some(input));
-        // Its gradient with respect to the result is `gy`.
-        let product = tch::with_grad(|| result.f_reshape([-1])?.f_dot(&gy.f_reshape([-1])?))?;
-        let mut gradients = Tensor::f_run_backward(&[product], &leaves, false, false)?.into_iter();
+        let mut gradients = autograd::gradients(result, gy, &leaves)?.into_iter();
         let mut rest = gradient;
         for (tensor, own) in tensors.iter().zip(gradients.by_ref()) {
             if tensor.numel() > rest.len() {
