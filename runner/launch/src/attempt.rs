@@ -98,6 +98,9 @@ async fn run_prepared(
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
     let last_lines = shell.lines_of(&report.suspects);
+    if report.end.is_result() {
+        shell.forget_unwanted_models();
+    }
     shell.close().await?;
     Ok(Outcome {
         end: report.end,

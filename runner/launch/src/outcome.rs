@@ -75,6 +75,16 @@ pub enum End {
     },
 }
 
+impl End {
+    /// Whether the run has its result, and no other attempt follows.
+    pub fn is_result(&self) -> bool {
+        match self {
+            Self::Done | Self::TargetReached { .. } | Self::Diverged { .. } => true,
+            Self::Failed { .. } | Self::TimedOut { .. } | Self::Interrupted { .. } => false,
+        }
+    }
+}
+
 /// Where a fault comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOrigin {

@@ -339,6 +339,12 @@ mod tests {
         let need = need + (6 * 1000 + 4 * 64) * SAMPLE_ID;
         let with = |disk| preflight(&[&rare, &spec, &rare], FreeResources { disk, ..LARGE });
         assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
+        // Where none is kept, the two that a run has at its end take their room once.
+        let mut none = spec.clone();
+        none.measure = recipe::Measure { models: KeptModels::None, samples: false, ..none.measure };
+        let with = |disk| preflight(&[&none, &none], FreeResources { disk, ..LARGE });
+        let room = 12 * FLOAT * spec.model.parameters() as u64;
+        assert_eq!((with(room), with(room - 1).len()), (vec![], 1));
         // So does the model of each rank that puts one aside.
         spec.measure.models = KeptModels::All;
         let need = need + FLOAT * spec.model.parameters() as u64;

@@ -330,8 +330,15 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
                     weights::write(&run.spec.model, kept, &origin(&detail, kept), &own.join(&name))?;
                     written.push(name);
                 }
+                None if run.spec.measure.models == KeptModels::None => {}
                 None => told.push(format!("run {} kept no {name} model", short(&run.id))),
             }
+        }
+        if run.spec.measure.models == KeptModels::None {
+            told.push(format!(
+                "run {} kept no model: its recipe has `measure.models = \"none\"`",
+                short(&run.id)
+            ));
         }
         if run.spec.measure.models == KeptModels::All
             && last.is_some()

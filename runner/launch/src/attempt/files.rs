@@ -8,8 +8,8 @@ use crate::supervise::Input;
 use mesh::{Member, ToDriver, ToMember};
 use recipe::KeptModels;
 use record::{CheckpointRecord, Event, Rank, SnapshotRecord};
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 /// The recorder writes what it has within milliseconds.
 const RECORDED: Duration = Duration::from_secs(2);
@@ -131,6 +131,18 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
     pub(super) fn keeps(&self, snapshot: &SnapshotRecord) -> bool {
         let spec = &self.attempt.spec;
         snapshot.last && spec.measure.models == KeptModels::All && spec.strategy.parts() == 1
+    }
+
+    /// Deletes the models that are kept of a run that has its result, where the recipe asks for none.
+    pub(super) fn forget_unwanted_models(&mut self) {
+        if self.attempt.spec.measure.models != KeptModels::None {
+            return;
+        }
+        let folder = self.attempt.directory.join("snapshots");
+        if let Err(error) = fs::remove_dir_all(&folder) {
+            let note = format!("the models in {} cannot be deleted: {error}", folder.display());
+            self.backlog.push_back(Update::Note(note));
+        }
     }
 
     /// Deletes evaluated snapshots whose values are recorded by now.

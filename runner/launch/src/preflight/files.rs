@@ -22,10 +22,14 @@ pub(super) fn copies_of(spec: &RunSpec) -> u64 {
 pub(super) fn kept_of(spec: &RunSpec) -> u64 {
     let ids = if spec.measure.samples { samples_of(spec, spec.train.length) } else { 0 };
     let models = match spec.measure.models {
+        KeptModels::None => 0,
         KeptModels::Judged => 2,
         KeptModels::All => 2 + copies_of(spec),
     };
-    let frozen = FLOAT * spec.model.frozen_weights() as u64;
+    let frozen = match spec.measure.models {
+        KeptModels::None => 0,
+        KeptModels::Judged | KeptModels::All => FLOAT * spec.model.frozen_weights() as u64,
+    };
     ids.saturating_mul(SAMPLE_ID)
         .saturating_add(snapshot_of(spec).saturating_mul(models))
         .saturating_add(frozen)
@@ -44,7 +48,12 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
         // The parts of the first and the last model, which are kept as a whole.
         _ => 2,
     };
-    count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts())
+    let parts = count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts());
+    match spec.measure.models {
+        // The whole models that are there until the run ends.
+        KeptModels::None => parts.saturating_add(2 * snapshot_of(spec)),
+        KeptModels::Judged | KeptModels::All => parts,
+    }
 }
 
 /// Vectors as long as the weights in the saved state of a rank, at most: the weights, and what optimizer, strategy and codec hold; 0

@@ -107,7 +107,7 @@ impl Trial {
         let run = launch::run(attempt, self.stop.clone(), sender);
         assert_can_move_between_threads(&run);
         let (outcome, updates) = tokio::join!(run, listen);
-        let snapshots = std::fs::read_dir(directory.join("attempt/snapshots")).unwrap();
+        let snapshots = std::fs::read_dir(directory.join("attempt/snapshots")).into_iter().flatten();
         let name = |entry: io::Result<DirEntry>| entry.unwrap().file_name().into_string().unwrap();
         Result { outcome: outcome.unwrap(), updates, snapshots: snapshots.map(name).collect() }
     }
@@ -194,6 +194,16 @@ fn of_the_evaluated_snapshots_only_the_last_is_kept() {
     let result = trial(2, "").run();
     assert_eq!(result.outcome.end, End::Done);
     assert_eq!(result.snapshots, ["6.bin"]);
+    assert!(!result.updates.iter().any(|update| matches!(update, Update::Note(_))), "{:?}", result.updates);
+}
+
+#[test]
+fn where_no_models_are_wanted_none_is_left_of_a_run_with_a_result() {
+    let mut trial = trial(2, "");
+    trial.spec.measure.models = recipe::KeptModels::None;
+    let result = trial.run();
+    assert_eq!(result.outcome.end, End::Done);
+    assert_eq!(result.snapshots, [""; 0]);
     assert!(!result.updates.iter().any(|update| matches!(update, Update::Note(_))), "{:?}", result.updates);
 }
 

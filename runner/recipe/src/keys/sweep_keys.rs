@@ -85,8 +85,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "measure.models",
         Kind::Choice(KeptModels::CHOICES),
-        "Which of the models that the ranks end with are kept, for `export --format safetensors`. `all` concerns strategies whose \
-         workers train models of their own: elastic averaging, gossip, `local-sgd` and `slowmo`.",
+        "Which models are kept once a run has ended, for `export --format safetensors`: the initial one, and of those that the \
+         ranks end with these. `all` concerns strategies whose workers train models of their own: elastic averaging, gossip, \
+         `local-sgd` and `slowmo`.",
     )
     .default("\"judged\""),
     Key::new("report", Kind::Table, "How results are judged and shown.").sweep(),

@@ -64,7 +64,7 @@ pub struct Measure {
     /// Whether the samples of every rank and step are recorded.
     #[serde(default)]
     pub samples: bool,
-    /// Which of the models that the ranks end with are kept.
+    /// Which models are kept once a run has ended: the initial one, and of those that the ranks end with these.
     #[serde(default)]
     pub models: KeptModels,
     /// Which steps are kept once the run has ended.
@@ -102,6 +102,7 @@ family! {
         #[default]
         Judged = "judged": "The one that the run is judged by.",
         All = "all": "That of every rank besides, where workers train models of their own.",
+        None = "none": "None: ten thousand runs of a small model fill a disk otherwise.",
     }
 }
 
