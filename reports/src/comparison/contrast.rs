@@ -9,9 +9,6 @@ use crate::study::{ArmCell, Measure};
 /// Below this number of pairs nothing is settled, unless the weights are equal.
 pub(crate) const FEWEST_PAIRS: usize = censored::FEWEST;
 
-/// Below this number of values of both sides nothing is settled without pairs.
-const FEWEST_UNPAIRED: usize = 2 * FEWEST_PAIRS - 1;
-
 /// The same for arms whose weights are equal bit for bit: their seeds tell nothing, only the machine spreads.
 const FEWEST_EQUAL: usize = 2;
 
@@ -86,24 +83,27 @@ impl Contrast {
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
         let mut enough = exact.len() >= fewest;
-        let comparable = [cell, base].iter().all(|side| !side.mostly_diverged())
-            && (measure == Measure::StepTime || [cell, base].iter().all(|side| !side.mostly_missed()));
-        let unpaired = (exact.len() < FEWEST_PAIRS && !equal && comparable)
-            .then(|| unpaired(cell, base, measure))
-            .flatten();
+        let whole_sides =
+            measure == Measure::StepTime || [cell, base].iter().all(|side| side.reached() == side.runs.len());
+        let comparable = !cell.mostly_diverged() && !base.mostly_diverged() && whole_sides;
+        if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal && comparable {
+            // Seeds that the arms do not have in common.
+            let values = [base, cell].map(|cell| logarithms(&cell.values(measure)));
+            let usable = values.iter().all(|values| values.len() >= FEWEST_PAIRS);
+            if let Some(unpaired) = statistics::difference(&values[0], &values[1]).filter(|_| usable) {
+                (mean, enough) = (Some(unpaired), true);
+            }
+        }
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
         let few = exact.len() < FEWEST_PAIRS || exact.len() * 2 < pairs.differences.len();
-        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few && unpaired.is_none();
+        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
         let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
         let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
         if least.is_some() || most.is_some() {
             // The few whole pairs are those that happened to be fast on both sides: they would contradict the bound.
             mean = None;
         }
-        if unpaired.is_some() {
-            (mean, enough) = (unpaired, true);
-        }
-        let whole = whole.filter(|_| enough && mean.is_some() && unpaired.is_none());
+        let whole = whole.filter(|_| enough && mean.is_some());
         Self {
             measure,
             ratio: None,
@@ -330,15 +330,6 @@ pub(crate) fn exact_p(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Optio
     let ranks = statistics::mid_ranks(&pooled);
     let (base_ranks, arm_ranks) = ranks.split_at(base.len());
     statistics::unpaired(base_ranks, arm_ranks)
-}
-
-/// The difference of the runs that have a value, whatever their seeds: of arms without common seeds, and where a miss leaves too
-/// few pairs.
-fn unpaired(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Option<Summary> {
-    let values = [base, cell].map(|side| logarithms(&side.values(measure)));
-    let enough = [base, cell].iter().all(|side| side.runs.len() >= FEWEST_PAIRS)
-        && values.iter().map(Vec::len).sum::<usize>() >= FEWEST_UNPAIRED;
-    statistics::difference(&values[0], &values[1]).filter(|_| enough)
 }
 
 /// Logarithms of the values that have one.

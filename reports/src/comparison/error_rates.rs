@@ -282,6 +282,12 @@ fn claims_hold_for_one_odd_condition() {
         honest(&[Structure { conditions, uneven, runs: 0.02, repeats: 3, ..PLAIN }]);
     }
     honest(&[Structure { conditions: 12, uneven: Uneven::LastCondition(2.0), runs: 0.02, ..PLAIN }]);
+    for (arms, conditions, times) in
+        [(4, 4, 3.0), (10, 2, 3.0), (10, 4, 2.0), (10, 4, 3.0), (10, 12, 2.0), (10, 12, 3.0)]
+    {
+        let uneven = Uneven::LastCondition(times);
+        honest(&[Structure { arms, conditions, uneven, runs: 0.02, repeats: 3, ..PLAIN }]);
+    }
 }
 
 #[test]
@@ -389,7 +395,7 @@ fn arms_lend_each_other_power() {
     };
     let powers = [(2, 1), (4, 1), (10, 1), (4, 6), (10, 6)].map(|(arms, conditions)| of(arms, conditions));
     println!("power with 1, 3, 9 arms, and with 3 and 9 under 6 conditions: {powers:.3?}");
-    // Each on its own finds 51, 28 and 9 %, and 44 and 29 %.
+    // Without sharing between arms: 51, 28 and 9 %, and under 6 conditions 44 and 29 %.
     assert!(
         powers.iter().zip([0.5, 0.25, 0.28, 0.44, 0.36]).all(|(power, least)| *power > least),
         "{powers:?}"
@@ -452,12 +458,12 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
 
 #[test]
 fn a_miss_in_ten_does_not_lose_the_verdict() {
-    for (repeats, least) in [(3, 0.85), (5, 0.9), (7, 0.9), (10, 0.9)] {
+    for repeats in [5, 7, 10] {
         let rates = Structure { misses: 0.1, runs: 0.1, repeats, ..PLAIN }.rates(3.0, Grade::Faster);
         println!(
             "{:5.1} % of 3x found with {repeats} repeats of which one in ten misses",
             rates.found * 100.0
         );
-        assert!(rates.found > least, "{rates:?} with {repeats} repeats");
+        assert!(rates.found > 0.9, "{rates:?} with {repeats} repeats");
     }
 }

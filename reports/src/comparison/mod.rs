@@ -16,11 +16,10 @@ pub use grade::{Grade, Quality};
 pub(crate) use quality::QualityGap;
 pub(crate) use same_weights::same_weights;
 
-use crate::statistics::{self, Summary};
+use crate::statistics::{self, Moderated};
 use crate::study::{ArmCell, Condition, Lost, Measure, Study};
 use contrast::grade_family;
 use pairs::Pairs;
-use std::collections::BTreeMap;
 
 /// Thresholds of the grades, from the recipe.
 #[derive(Clone, Copy, Debug)]
@@ -143,19 +142,21 @@ fn compared(condition: &Condition, cell: &ArmCell, base: &ArmCell, thresholds: T
 /// Lets the comparisons of all arms under all conditions share what they know of spread. Those of equal weights share among
 /// themselves: seeds do not spread them.
 fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
-    let mut by_kind: BTreeMap<bool, Vec<&mut Summary>> = BTreeMap::new();
-    for comparison in found.iter_mut().flatten() {
-        let same_weights = comparison.same_weights.is_some();
-        let fewest = if same_weights { 2 } else { FEWEST_PAIRS };
-        let contrast =
-            comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
-        if let Some(mean) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
-            by_kind.entry(same_weights).or_default().push(mean);
+    let (mut of_seeds, mut of_machine) = (Vec::new(), Vec::new());
+    for (condition, comparisons) in found.iter_mut().enumerate() {
+        for comparison in comparisons {
+            let same_weights = comparison.same_weights.is_some();
+            let fewest = if same_weights { 2 } else { FEWEST_PAIRS };
+            let contrast =
+                comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
+            if let Some(summary) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
+                let samples = if same_weights { &mut of_machine } else { &mut of_seeds };
+                samples.push(Moderated { summary, condition });
+            }
         }
     }
-    for summaries in by_kind.values_mut() {
-        statistics::moderate(summaries);
-    }
+    statistics::moderate(&mut of_seeds);
+    statistics::moderate(&mut of_machine);
 }
 
 /// The grade of the arm: that of its speed, unless its runs did not end as planned.

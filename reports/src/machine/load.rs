@@ -2,9 +2,11 @@
 
 use super::spread::Spread;
 use crate::findings::Findings;
+use crate::headline::listed;
 use crate::number_format;
 use crate::study::{JudgedRun, PlacedCell};
 use record::{HostRecord, HostUse};
+use std::collections::{BTreeMap, BTreeSet};
 use store::AttemptRow;
 
 /// Of the cores' time. The counters behind it are good to a few percent in a run of a few seconds.
@@ -50,6 +52,7 @@ pub(crate) fn of(findings: &Findings) -> Option<Load> {
         }));
     }
     doubts.extend(frequencies(&most(|used| used.frequency)));
+    doubts.extend(governors(runs.iter().map(|judged| judged.attempt)));
     doubts.extend(restless(findings));
     let unknown = runs.len() - known.len();
     if unknown > 0 {
@@ -113,6 +116,18 @@ fn frequencies(each: &[f64]) -> Option<String> {
     let gigahertz = |frequency: f64| number_format::fixed(frequency / 1e6, 2);
     (most - least >= FREQUENCY * most)
         .then(|| format!("the cores ran at {} to {}\u{a0}GHz", gigahertz(least), gigahertz(most)))
+}
+
+/// A machine whose frequency governor was changed while the sweep ran. One governor for all runs is no doubt: what it does shows in
+/// the frequencies.
+fn governors<'a>(attempts: impl Iterator<Item = &'a AttemptRow>) -> Option<String> {
+    let mut by_node: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+    for reading in attempts.flat_map(|attempt| &attempt.hosts) {
+        by_node.entry(reading.node).or_default().extend(reading.governor.as_deref());
+    }
+    let several = by_node.into_values().find(|governors| governors.len() > 1)?;
+    let names: Vec<&str> = several.into_iter().collect();
+    Some(format!("the cores' frequency governor was {} in turn", listed(&names)))
 }
 
 fn runs_of(count: usize) -> String {

@@ -8,6 +8,7 @@
 use super::interval::Summary;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use statrs::function::gamma::digamma;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Samples below this number share nothing: three variances cannot tell how much variances differ.
 const FEWEST: usize = 4;
@@ -16,22 +17,32 @@ const FEWEST: usize = 4;
 /// with all of them a sample that spreads three times as much as the others would be called sure too often.
 const BORROWED: f64 = 0.5;
 
+/// A sample, and the number of the condition that it is of.
+pub(crate) struct Moderated<'a> {
+    pub(crate) summary: &'a mut Summary,
+    pub(crate) condition: usize,
+}
+
 /// Replaces variance and degrees of freedom of each sample by the moderated ones. Samples without spread, whose
 /// logarithm is not finite, take no part.
-pub(crate) fn moderate(samples: &mut [&mut Summary]) {
+pub(crate) fn moderate(samples: &mut [Moderated<'_>]) {
     let usable =
         |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
-    let known: Vec<Summary> = samples.iter().map(|sample| **sample).filter(usable).collect();
+    let mut usable: Vec<&mut Moderated<'_>> =
+        samples.iter_mut().filter(|sample| usable(sample.summary)).collect();
+    let known: Vec<Summary> = usable.iter().map(|sample| *sample.summary).collect();
     if known.len() < FEWEST {
         return;
     }
+    let conditions: Vec<usize> = usable.iter().map(|sample| sample.condition).collect();
+    let odd_conditions = odd_conditions(&known, &conditions);
     let prior = Prior::of(&known);
     let pooled: f64 = known.iter().map(|sample| sample.freedom).sum();
-    let odd: Vec<bool> = (0..known.len()).map(|place| is_odd(&known, place, &prior)).collect();
-    for (sample, odd) in samples.iter_mut().filter(|sample| usable(sample)).zip(odd) {
-        if odd {
+    for (place, sample) in usable.iter_mut().enumerate() {
+        if odd_conditions.contains(&sample.condition) || is_odd(&known, place, &prior) {
             continue;
         }
+        let sample = &mut *sample.summary;
         let own = sample.freedom;
         let borrowed = prior.freedom.min(pooled - own) * BORROWED;
         sample.variance = (borrowed * prior.variance + own * sample.variance) / (own + borrowed);
@@ -43,8 +54,47 @@ pub(crate) fn moderate(samples: &mut [&mut Summary]) {
 /// false claims pass where one condition spreads more than the others; a larger one gives away what equal spreads lend.
 const ODD: f64 = 0.5;
 
-/// From this number of samples on, one of them hardly moves the prior.
+/// The same of the mean variance of a condition with several samples.
+const ODD_CONDITION: f64 = 0.25;
+
+/// From this number of samples, or conditions, on, one of them hardly moves the prior.
 const MANY: usize = 200;
+
+/// The conditions that spread more than the others let expect. Their samples share the runs of a baseline, so that some of them are
+/// small by chance and would not be odd on their own: all of them keep to themselves.
+fn odd_conditions(samples: &[Summary], conditions: &[usize]) -> BTreeSet<usize> {
+    let beside = |condition: usize| -> Vec<Summary> {
+        let placed = samples.iter().zip(conditions);
+        placed.filter(|(_, own)| **own != condition).map(|(sample, _)| *sample).collect()
+    };
+    let whole = Prior::of(samples);
+    let mut by_condition: BTreeMap<usize, Vec<Summary>> = BTreeMap::new();
+    for (sample, condition) in samples.iter().zip(conditions) {
+        by_condition.entry(*condition).or_default().push(*sample);
+    }
+    let many = by_condition.len() >= MANY;
+    let odd = by_condition.into_iter().filter(|(condition, own)| {
+        if own.len() < 2 {
+            return false;
+        }
+        let others = if many { Vec::new() } else { beside(*condition) };
+        if !many && others.len() < FEWEST {
+            return false;
+        }
+        is_odd_together(own, if many { whole } else { Prior::of(&others) })
+    });
+    odd.map(|(condition, _)| condition).collect()
+}
+
+/// k samples with a baseline in common tell of their variance what the square root of k would alone; simulated.
+fn is_odd_together(samples: &[Summary], prior: Prior) -> bool {
+    let count = samples.len() as f64;
+    let mean = |of: fn(&Summary) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let freedom = mean(|sample| sample.freedom) * count.sqrt();
+    let ratio = mean(|sample| sample.variance) / prior.variance;
+    FisherSnedecor::new(freedom, prior.freedom.min(1e6))
+        .is_ok_and(|expected| expected.sf(ratio) < ODD_CONDITION)
+}
 
 /// Whether a sample spreads more than the others let expect: s^2 over the prior variance has the F distribution. It keeps its
 /// own variance, as the hypervariable genes of Phipson et al. (2016), "Robust hyperparameter estimation protects against
@@ -139,8 +189,17 @@ mod tests {
     }
 
     fn moderated(variances: &[f64]) -> Vec<Summary> {
+        let conditions: Vec<usize> = (0..variances.len()).collect();
+        moderated_under(variances, &conditions)
+    }
+
+    fn moderated_under(variances: &[f64], conditions: &[usize]) -> Vec<Summary> {
         let mut samples: Vec<Summary> = variances.iter().map(|variance| sample(*variance)).collect();
-        moderate(&mut samples.iter_mut().collect::<Vec<_>>());
+        let placed = samples.iter_mut().zip(conditions);
+        let mut placed: Vec<Moderated<'_>> =
+            placed.map(|(summary, condition)| Moderated { summary, condition: *condition }).collect();
+        moderate(&mut placed);
+        drop(placed);
         samples
     }
 
@@ -181,6 +240,17 @@ mod tests {
         let found = moderated(&[1.0, 1.2, 0.8, 1.1, 0.9, 9.0]);
         assert_eq!(found[5], sample(9.0));
         assert!(found[0].freedom > 4.0, "{:?}", found[0]);
+    }
+
+    /// The small one among four of a condition that spreads three times as much shares nothing either.
+    #[test]
+    fn a_condition_that_spreads_more_than_the_others_keeps_to_itself() {
+        let variances = [1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7, 9.0, 12.0, 8.0, 0.9];
+        let conditions = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
+        let found = moderated_under(&variances, &conditions);
+        assert_eq!(found[8..], [9.0, 12.0, 8.0, 0.9].map(sample));
+        assert!(moderated(&variances)[11].freedom > 2.5, "alone it would");
+        assert!(found[0].freedom > 2.5);
     }
 
     #[test]

@@ -93,6 +93,7 @@ impl Writer<'_> {
             if comparison.grade.compares() {
                 parts.extend(Self::same_weights(comparison));
                 parts.extend(self.claim(comparison));
+                parts.extend(self.certain_steps(comparison));
             } else {
                 parts.extend(self.steps_of_a_miss(comparison));
             }
@@ -303,6 +304,26 @@ impl Writer<'_> {
             },
             Grade::DidNotReach | Grade::Diverged => return None,
         })
+    }
+
+    /// What is certain of the steps, where the time to the target is open.
+    fn certain_steps(&self, comparison: &Comparison) -> Option<String> {
+        let steps = &comparison.step_time;
+        if !comparison.grade.is_open() || comparison.speed().measure == Measure::StepTime {
+            return None;
+        }
+        let effect = whole_percent(self.thresholds.min_effect);
+        let side = if steps.is_faster() { "faster" } else { "slower" };
+        let (sure, rest) = match steps.grade {
+            Grade::Faster | Grade::Slower => (steps.sure?, format!(" by more than {effect}")),
+            Grade::FasterSmall | Grade::SlowerSmall => {
+                (steps.sure_at_all?, format!(", but by less than {effect}"))
+            }
+            Grade::FasterOpen | Grade::SlowerOpen => (steps.sure_at_all?, String::new()),
+            Grade::NoDifference => return Some(format!("Its steps are as fast to within {effect}.")),
+            Grade::Open | Grade::DidNotReach | Grade::Diverged => return None,
+        };
+        Some(capitalised(&format!("{} sure that its steps are {side}{rest}.", sure_in_text(sure))))
     }
 
     fn no_comparison(&self) -> String {

@@ -253,9 +253,9 @@ fn models(findings: &Findings) -> String {
 fn ratios(findings: &Findings) -> String {
     format!(
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
-         is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four conditions on, the spread of an arm is \
-         shared between them as far as they have it in common (half of what Smyth 2004 shares; a condition that spreads more than the others keeps \
-         to itself), so that three repeats under many conditions tell more than three. A run that \
+         is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four comparisons on, all arms under all conditions share \
+         what they know of spread as far as they have it in common (half of what Smyth 2004 shares; an arm or a condition that spreads more than \
+         the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
          (Boag 1949), so that a miss costs precision, not the verdict. Where most pairs miss the baseline's side only, it is taken to have reached \
          the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
@@ -271,7 +271,7 @@ fn tests(findings: &Findings) -> String {
     format!(
         "A t test of the pairs against the edge of the smallest effect that matters, corrected by Holm's method for the {} compared with the \
          baseline under a condition. \"Sure\" is one less the one-sided p of that claim, corrected the same way (the p of the table are two-sided), so that it exceeds {} exactly where the grade says so; where evaluations hide \
-         a part it is a lower bound. Intervals hold each for itself, without the correction. Which arm leads is tested the same way, against each other arm. Beside it, and \
+         a part it is a lower bound. Intervals hold each for itself, without the correction. Which arm leads is tested against each other arm, with the spread of the two alone. Beside it, and \
          not part of the grade, stand the exact permutation test of the unpaired runs and the sign-flip test of the pairs; with three runs per side \
          the former cannot go below {three}, with four {four}, with five {five}.",
         number_format::plural(arms, "arm"),

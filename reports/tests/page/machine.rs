@@ -128,6 +128,15 @@ fn cores_that_run_at_other_speeds_are_noticed() {
     assert_eq!(mark(&page, "machine"), (false, "the cores ran at 2.00 to 3.24 GHz".to_owned()));
 }
 
+#[test]
+fn a_governor_that_was_changed_between_runs_is_noticed() {
+    let page = changed(|rows| {
+        attempt(rows, 3).hosts.iter_mut().for_each(|reading| reading.governor = Some("powersave".to_owned()));
+    });
+    let words = "the cores' frequency governor was performance and powersave in turn";
+    assert_eq!(mark(&page, "machine"), (false, words.to_owned()));
+}
+
 /// What five runs on a busy machine were: 9.8 to 15.7 ms a step, blocks within each within a few percent.
 #[test]
 fn runs_that_differ_more_than_their_blocks_are_noticed() {

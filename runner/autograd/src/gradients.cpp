@@ -1,19 +1,20 @@
 // torch::autograd's engine for a result of any shape, which the bindings of tch start from a scalar only.
 
 #include <cstddef>
-#include <cstdlib>
-#include <cstring>
+#include <cstdio>
 #include <exception>
-#include <new>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
 // Writes new tensors, which the caller owns, to `gradients`: of each input the vector-Jacobian product of `result` with
-// `of_result`, not defined where the result does not depend on the input. Returns null, or the text of an error, which the caller
-// frees; then nothing was written.
-extern "C" char *bakeoff_gradients(const at::Tensor *result, const at::Tensor *of_result, const at::Tensor *const *inputs,
-                                   std::size_t count, at::Tensor **gradients) {
+// `of_result`, not defined where the result does not depend on the input. Returns whether it did; otherwise it wrote a text that
+// ends with a zero, at most `room` bytes long, to `error`.
+extern "C" bool bakeoff_gradients(const at::Tensor *result, const at::Tensor *of_result, const at::Tensor *const *inputs,
+                                  std::size_t count, at::Tensor **gradients, char *error, std::size_t room) {
     constexpr bool keep_graph = false;
     constexpr bool create_graph = false;
     constexpr bool allow_unused = true;
@@ -24,13 +25,19 @@ extern "C" char *bakeoff_gradients(const at::Tensor *result, const at::Tensor *o
             leaves.push_back(*inputs[place]);
         }
         auto found = torch::autograd::grad({*result}, leaves, {*of_result}, keep_graph, create_graph, allow_unused);
+        std::vector<std::unique_ptr<at::Tensor>> owned;
+        owned.reserve(count);
         for (std::size_t place = 0; place < count; ++place) {
-            gradients[place] = new at::Tensor(std::move(found.at(place)));
+            owned.push_back(std::make_unique<at::Tensor>(std::move(found.at(place))));
         }
-        return nullptr;
-    } catch (const std::exception &error) {
-        return strdup(error.what());
+        for (std::size_t place = 0; place < count; ++place) {
+            gradients[place] = owned[place].release();
+        }
+        return true;
+    } catch (const std::exception &failure) {
+        std::snprintf(error, room, "%s", failure.what());
     } catch (...) {
-        return strdup("an exception of an unknown type");
+        std::snprintf(error, room, "an exception of an unknown type");
     }
+    return false;
 }

@@ -16,8 +16,13 @@ unsafe extern "C" {
         inputs: *const *const C_tensor,
         count: usize,
         gradients: *mut *mut C_tensor,
-    ) -> *mut c_char;
+        error: *mut c_char,
+        room: usize,
+    ) -> bool;
 }
+
+/// The longest text of an error, in bytes; libtorch's stack trace at its end may be cut.
+const ROOM: usize = 4096;
 
 /// The gradients with respect to `inputs` of the sum of `result`'s values, each times its value in `of_result`, a tensor of the
 /// same shape. One that is not defined belongs to an input that the result does not depend on.
@@ -27,24 +32,26 @@ unsafe extern "C" {
 pub fn gradients(result: &Tensor, of_result: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>, TchError> {
     let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
     let mut found: Vec<*mut C_tensor> = vec![ptr::null_mut(); inputs.len()];
+    let mut text = vec![0_u8; ROOM];
     #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
-    // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places. A text that
-    // comes back is a C string that was allocated for us. Without one, each place of `found` is a new tensor that nobody else owns.
+    // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places, and `text`
+    // has `ROOM` bytes. Where it succeeds, each place of `found` is a new tensor that nobody else owns.
     unsafe {
-        let error = bakeoff_gradients(
+        let succeeded = bakeoff_gradients(
             result.as_ptr(),
             of_result.as_ptr(),
             pointers.as_ptr(),
             pointers.len(),
             found.as_mut_ptr(),
+            text.as_mut_ptr().cast(),
+            text.len(),
         );
-        if error.is_null() {
+        if succeeded {
             return Ok(found.into_iter().map(|tensor| Tensor::from_ptr(tensor)).collect());
         }
-        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-        libc::free(error.cast());
-        Err(TchError::Torch(text))
     }
+    let text = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy().into_owned();
+    Err(TchError::Torch(text))
 }
 
 #[cfg(test)]

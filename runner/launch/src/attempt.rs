@@ -92,16 +92,13 @@ async fn run_prepared(
         begun = shell.begin() => { begun?; false }
     };
     if stopped {
-        shell.close().await?;
+        shell.close(false).await?;
         return Ok(stopped_before_it_ran(begun));
     }
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
     let last_lines = shell.lines_of(&report.suspects);
-    if report.end.is_result() {
-        shell.forget_unwanted_models();
-    }
-    shell.close().await?;
+    shell.close(report.end.is_result()).await?;
     Ok(Outcome {
         end: report.end,
         wall: since(begun) + Nanos(before(&attempt).as_nanos() as u64),
@@ -376,12 +373,16 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         all
     }
 
-    /// Forwards the last updates and closes the channel. All processes have exited.
-    async fn close(mut self) -> Result<(), LaunchError> {
+    /// Forwards the last updates and closes the channel. All processes have exited; `has_result` says that no other attempt needs
+    /// the models.
+    async fn close(mut self, has_result: bool) -> Result<(), LaunchError> {
         self.forward_all().await?;
         // Behind the values of the models, so that a driver which is killed here leaves one or the other.
         for (_, snapshot) in std::mem::take(&mut self.discarded) {
             self.discard(&snapshot);
+        }
+        if has_result {
+            self.forget_unwanted_models();
         }
         self.forward_all().await?;
         drop(self.launcher);

@@ -76,7 +76,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether the run has its result, and no other attempt follows.
+    /// Whether the run has its result.
     pub fn is_result(&self) -> bool {
         match self {
             Self::Done | Self::TargetReached { .. } | Self::Diverged { .. } => true,

@@ -163,7 +163,8 @@ fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
             mebibytes(need),
             mebibytes(free.disk)
         ),
-        cure: "evaluate less often, train fewer runs or a smaller model, or choose a store on another disk with `--store`"
+        cure: "evaluate less often, train fewer runs or a smaller model, keep no models (`measure.models = \"none\"`), or choose \
+               a store on another disk with `--store`"
             .into(),
     })
 }

@@ -94,7 +94,7 @@ fn png(bytes: &[u8]) -> Result<Vec<u8>, PictureFault> {
     let mut reader = decoder.read_info().map_err(damaged)?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged("it does not fit into memory"))?;
     let mut values = vec![0; size];
-    let frame = reader.next_frame(&mut values).map_err(damaged)?;
+    let frame = reader.next_frame(&mut values).map_err(|error| damaged(without_chunk(&error.to_string())))?;
     values.truncate(frame.buffer_size());
     Ok(match frame.color_type {
         png::ColorType::Rgb => values,
@@ -107,7 +107,28 @@ fn png(bytes: &[u8]) -> Result<Vec<u8>, PictureFault> {
     })
 }
 
+/// What the crate says of a damaged file, without the part of the file, which it describes in the form of Rust's debugging.
+fn without_chunk(text: &str) -> &str {
+    text.split_once(" while decoding ").map_or(text, |(fault, _)| fault)
+}
+
 /// Three equal channels from the first of each `stride` values.
 fn grey(values: &[u8], stride: usize) -> Vec<u8> {
     values.iter().step_by(stride).flat_map(|value| [*value; 3]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_checksum_is_told_without_the_form_of_debugging() {
+        let picture = Picture { width: 8, height: 8, pixels: (0..192).collect() };
+        let mut bytes = picture.png().unwrap();
+        // The last eight bytes of the image's data are followed by its checksum and the end of the file.
+        let checksum = bytes.len() - 12 - 1;
+        bytes[checksum] ^= 1;
+        let told = Picture::decode(&bytes).unwrap_err().to_string();
+        assert!(told.contains("CRC error: expected 0x") && !told.contains("ChunkType"), "{told}");
+    }
 }

@@ -53,8 +53,8 @@ final.safetensors with a tensor per parameter, run.json with all that the run
 did, rates.csv with the learning rate of each step of each worker, samples.csv
 where the recipe has `measure.samples = true`, and with measure.models = \"all\"
 the model that each rank ended with, final-rank-0.safetensors and so on, where
-the ranks' models differ. With these another program can repeat the run and
-compare.";
+the ranks' models differ; with measure.models = \"none\" there are no models. With
+these another program can repeat the run and compare.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -334,7 +334,7 @@ async fn models(store: &Store, selection: &Selection, folder: &Path) -> Result<V
                 None => told.push(format!("run {} kept no {name} model", short(&run.id))),
             }
         }
-        if run.spec.measure.models == KeptModels::None {
+        if run.spec.measure.models == KeptModels::None && written.len() == 1 {
             told.push(format!(
                 "run {} kept no model: its recipe has `measure.models = \"none\"`",
                 short(&run.id)

@@ -50,8 +50,11 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     };
     let parts = count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts());
     match spec.measure.models {
-        // The whole models that are there until the run ends.
-        KeptModels::None => parts.saturating_add(2 * snapshot_of(spec)),
+        // The whole models, and the frozen weights, that are there until the run ends.
+        KeptModels::None => {
+            let frozen = FLOAT * spec.model.frozen_weights() as u64;
+            parts.saturating_add(2 * snapshot_of(spec)).saturating_add(frozen)
+        }
         KeptModels::Judged | KeptModels::All => parts,
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
     let settings = cell.settings;
     let global_batch = batch(cell, workers);
     check_samples(cell, global_batch, workers, dataset);
+    cell.findings.extend(empty_pieces(cell, global_batch, workers));
     let optimizer = optimizer::read(cell);
     Training {
         global_batch,
@@ -36,6 +37,19 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
         checkpoint: STRATEGY_KIND.of(settings).and_then(|kind| checkpoint::read(settings, kind)),
         target: target(cell, dataset),
     }
+}
+
+/// More pieces of a worker's share of the batch than it has samples.
+fn empty_pieces(cell: &Cell<'_>, global_batch: u32, workers: u32) -> Option<Finding> {
+    let settings = cell.settings;
+    let pieces = ACCUMULATE.of(settings);
+    let share = u64::from(global_batch / workers.max(1));
+    (pieces > share.max(1)).then(|| {
+        Finding::new("R196", format!("{pieces} pieces of a share of {share} samples: some would be empty"))
+            .at_option(settings.span(ACCUMULATE), "pieces of each worker's share")
+            .at_option(settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH)), "the batch")
+            .cure(format!("set `train.accumulate` to at most {}, or take a larger batch", share.max(1)))
+    })
 }
 
 /// Samples per step of all workers together.
@@ -127,6 +141,16 @@ fn target(cell: &mut Cell<'_>, dataset: &Dataset) -> Option<Target> {
     cell.findings.extend(too_few_classes(cell, metric, dataset));
     // A target without a threshold is refused above, and its cell is never run.
     let threshold = right.of(settings).unwrap_or_default();
+    if matches!(metric, Metric::TestPerplexity | Metric::ValidationPerplexity)
+        && (0.0..1.0).contains(&threshold)
+        && settings.given(right).is_some()
+    {
+        cell.findings.push(
+            Finding::new("R195", format!("a {metric} is never below 1"))
+                .at_option(settings.span(AT_MOST), "no model reaches it")
+                .cure("1 is the perplexity of a model that knows each token beforehand; take a loss for a target in nats"),
+        );
+    }
     Some(Target { metric, threshold, after: AFTER.of(settings), stop: STOP.of(settings) })
 }
 

@@ -10,6 +10,7 @@ fn impossible_pairs() {
             ("too many workers", &["[sweep.axes]\nnodes.workers = [2, 8]\ntrain.optimizer.lr = [0.1, 0.2]"]),
             ("too small a batch", &["[sweep.axes]\ntrain.global-batch = [2, 100]"]),
             ("too large a batch", &["[dataset]\ntrain = 50"]),
+            ("more pieces than samples", &["[train]\naccumulate = 5000"]),
             (
                 "two baselines",
                 &[

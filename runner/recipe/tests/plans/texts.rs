@@ -172,6 +172,8 @@ fn images_have_no_tokens_and_no_perplexity() {
         told[0].contains("an embedding takes the tokens of a text, not an image of 1 x 28 x 28"),
         "{told:?}"
     );
+    let told = refused("at-most = 8.0", "at-most = 0.9");
+    assert_eq!(told, ["R195 a test-perplexity is never below 1"]);
     let file = "[model]\nkind = \"gpt\"\ndepth = 3\nheads = 4\nwidth = 32\n";
     let told = refused(file, "[model]\nkind = \"torchscript\"\nfile = \"9.pt\"\n");
     assert_eq!(told, ["R183 a model file scores classes, and a text has tokens that come next"]);

@@ -8,7 +8,8 @@
 //! operands of operations whose results are new memory (products, sums, convolutions, batch norm), as `out` of such an
 //! operation, whose result is dropped, or to a transposition that dies within the same expression. No view is
 //! recorded for automatic differentiation, which would keep operands alive: `recording` copies them first, and `operation` is
-//! given views only where nothing is recorded. Only `out` tensors are written to, and those are `ViewMut`.
+//! given views only where nothing is recorded. Views that are written to are `ViewMut`; a
+//! rectifier that works in place does so on the result of an operation.
 
 use std::marker::PhantomData;
 use std::ops::Deref;

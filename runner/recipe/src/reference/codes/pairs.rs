@@ -372,4 +372,14 @@ pub(super) const PAIRS: &[Code] = &[
          without NUL, with at most 1 MiB in a record and 2 GiB in a file. train.csv has at least two different labels, \
          and test.csv none that train.csv does not have. `header` says whether the first line names the columns.",
     ),
+    code(
+        "R195",
+        "a perplexity below one",
+        "Perplexity is the exponential of the mean loss per token, and a loss is never below 0.",
+    ),
+    code(
+        "R196",
+        "empty pieces of a batch",
+        "With `train.accumulate` each worker computes its share of the global batch in pieces, of at least one sample each.",
+    ),
 ];
