@@ -35,7 +35,7 @@ pub fn gradients(result: &Tensor, of_result: &Tensor, inputs: &[&Tensor]) -> Res
     let mut text = vec![0_u8; ROOM];
     #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
     // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places, and `text`
-    // has `ROOM` bytes. Where it succeeds, each place of `found` is a new tensor that nobody else owns.
+    // has `ROOM` bytes. Where it succeeds, each place of `found` is a new tensor, owned by nothing else.
     unsafe {
         let succeeded = bakeoff_gradients(
             result.as_ptr(),

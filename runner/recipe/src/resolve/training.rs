@@ -43,11 +43,12 @@ pub(crate) fn read(cell: &mut Cell<'_>, workers: u32, dataset: &Dataset) -> Trai
 fn empty_pieces(cell: &Cell<'_>, global_batch: u32, workers: u32) -> Option<Finding> {
     let settings = cell.settings;
     let pieces = ACCUMULATE.of(settings);
+    let batch = settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH))?;
     let share = u64::from(global_batch / workers.max(1));
     (pieces > share.max(1)).then(|| {
         Finding::new("R196", format!("{pieces} pieces of a share of {share} samples: some would be empty"))
             .at_option(settings.span(ACCUMULATE), "pieces of each worker's share")
-            .at_option(settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH)), "the batch")
+            .at_option(Some(batch), "the batch")
             .cure(format!("set `train.accumulate` to at most {}, or take a larger batch", share.max(1)))
     })
 }
