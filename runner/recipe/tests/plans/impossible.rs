@@ -10,7 +10,6 @@ fn impossible_pairs() {
             ("too many workers", &["[sweep.axes]\nnodes.workers = [2, 8]\ntrain.optimizer.lr = [0.1, 0.2]"]),
             ("too small a batch", &["[sweep.axes]\ntrain.global-batch = [2, 100]"]),
             ("too large a batch", &["[dataset]\ntrain = 50"]),
-            ("too low a perplexity", &["[train.target]\nmetric = \"test-perplexity\"\nat-most = 0.5"]),
             ("more pieces than samples", &["[train]\nglobal-batch = 100\nepochs = 1\naccumulate = 5000"]),
             (
                 "two baselines",

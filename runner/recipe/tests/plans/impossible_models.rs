@@ -218,6 +218,7 @@ fn impossible_texts() {
             ("too short for two windows", &[gpt, &text("\ncontext = 65536")]),
             ("classes of a text", &[gpt, &text("\npartition = \"dirichlet\"")]),
             ("a perplexity of classes", &[perplexity]),
+            ("too low a perplexity", &[&perplexity.replace("9.0", "0.5")]),
             ("a model file", &["[model]\nkind = \"torchscript\"\nfile = \"96.pt\"", &text("")]),
             (
                 "labels that are not there",
