@@ -77,6 +77,9 @@ pub async fn run_on(
     run_prepared(launcher, prepared(attempt)?, stop, updates).await
 }
 
+/// Of an attempt that was stopped before its ranks ran.
+const NO_RESULT: bool = false;
+
 async fn run_prepared(
     launcher: impl Launcher + Artifacts,
     attempt: Attempt<'_>,
@@ -92,7 +95,7 @@ async fn run_prepared(
         begun = shell.begin() => { begun?; false }
     };
     if stopped {
-        shell.close(false).await?;
+        shell.close(NO_RESULT).await?;
         return Ok(stopped_before_it_ran(begun));
     }
     let (supervisor, first) = Supervisor::new(rules(&attempt));
