@@ -16,7 +16,7 @@ pub use grade::{Grade, Quality};
 pub(crate) use quality::QualityGap;
 pub(crate) use same_weights::same_weights;
 
-use crate::statistics::{self, Moderated};
+use crate::statistics::{self, PlacedSummary};
 use crate::study::{ArmCell, Condition, Lost, Measure, Study};
 use contrast::grade_family;
 use pairs::Pairs;
@@ -151,7 +151,7 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
                 comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
             if let Some(summary) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
                 let samples = if same_weights { &mut of_machine } else { &mut of_seeds };
-                samples.push(Moderated { summary, condition });
+                samples.push(PlacedSummary { summary, condition });
             }
         }
     }
@@ -203,5 +203,7 @@ pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresh
 
 #[cfg(test)]
 mod error_rates;
+#[cfg(test)]
+mod made_up;
 #[cfg(test)]
 mod tests;

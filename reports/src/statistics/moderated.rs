@@ -18,25 +18,25 @@ const FEWEST: usize = 4;
 const BORROWED: f64 = 0.5;
 
 /// A sample, and the number of the condition that it is of.
-pub(crate) struct Moderated<'a> {
+pub(crate) struct PlacedSummary<'a> {
     pub(crate) summary: &'a mut Summary,
     pub(crate) condition: usize,
 }
 
 /// Replaces variance and degrees of freedom of each sample by the moderated ones. Samples without spread, whose
 /// logarithm is not finite, take no part.
-pub(crate) fn moderate(samples: &mut [Moderated<'_>]) {
+pub(crate) fn moderate(samples: &mut [PlacedSummary<'_>]) {
     let usable =
         |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
-    let mut usable: Vec<&mut Moderated<'_>> =
+    let mut usable: Vec<&mut PlacedSummary<'_>> =
         samples.iter_mut().filter(|sample| usable(sample.summary)).collect();
     let known: Vec<Summary> = usable.iter().map(|sample| *sample.summary).collect();
     if known.len() < FEWEST {
         return;
     }
     let conditions: Vec<usize> = usable.iter().map(|sample| sample.condition).collect();
-    let odd_conditions = odd_conditions(&known, &conditions);
     let prior = Prior::of(&known);
+    let odd_conditions = odd_conditions(&known, &conditions, &prior);
     let pooled: f64 = known.iter().map(|sample| sample.freedom).sum();
     for (place, sample) in usable.iter_mut().enumerate() {
         if odd_conditions.contains(&sample.condition) || is_odd(&known, place, &prior) {
@@ -62,26 +62,20 @@ const MANY: usize = 200;
 
 /// The conditions that spread more than the others let expect. Their samples share the runs of a baseline, so that some of them are
 /// small by chance and would not be odd on their own: all of them keep to themselves.
-fn odd_conditions(samples: &[Summary], conditions: &[usize]) -> BTreeSet<usize> {
-    let beside = |condition: usize| -> Vec<Summary> {
-        let placed = samples.iter().zip(conditions);
-        placed.filter(|(_, own)| **own != condition).map(|(sample, _)| *sample).collect()
-    };
-    let whole = Prior::of(samples);
+fn odd_conditions(samples: &[Summary], conditions: &[usize], all: &Prior) -> BTreeSet<usize> {
     let mut by_condition: BTreeMap<usize, Vec<Summary>> = BTreeMap::new();
     for (sample, condition) in samples.iter().zip(conditions) {
         by_condition.entry(*condition).or_default().push(*sample);
     }
     let many = by_condition.len() >= MANY;
+    let of_others = |condition: usize| {
+        let placed = samples.iter().zip(conditions).filter(|(_, own)| **own != condition);
+        let others: Vec<Summary> = placed.map(|(sample, _)| *sample).collect();
+        (others.len() >= FEWEST).then(|| Prior::of(&others))
+    };
     let odd = by_condition.into_iter().filter(|(condition, own)| {
-        if own.len() < 2 {
-            return false;
-        }
-        let others = if many { Vec::new() } else { beside(*condition) };
-        if !many && others.len() < FEWEST {
-            return false;
-        }
-        is_odd_together(own, if many { whole } else { Prior::of(&others) })
+        let prior = if many { Some(*all) } else { of_others(*condition) };
+        own.len() > 1 && prior.is_some_and(|prior| is_odd_together(own, prior))
     });
     odd.map(|(condition, _)| condition).collect()
 }
@@ -196,8 +190,8 @@ mod tests {
     fn moderated_under(variances: &[f64], conditions: &[usize]) -> Vec<Summary> {
         let mut samples: Vec<Summary> = variances.iter().map(|variance| sample(*variance)).collect();
         let placed = samples.iter_mut().zip(conditions);
-        let mut placed: Vec<Moderated<'_>> =
-            placed.map(|(summary, condition)| Moderated { summary, condition: *condition }).collect();
+        let mut placed: Vec<PlacedSummary<'_>> =
+            placed.map(|(summary, condition)| PlacedSummary { summary, condition: *condition }).collect();
         moderate(&mut placed);
         drop(placed);
         samples

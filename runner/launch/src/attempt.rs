@@ -13,7 +13,7 @@ use crate::reading_schedule::ReadingSchedule;
 use crate::remote::{Hosts, HostsLauncher};
 use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Supervisor};
-use crate::{Attempt, LaunchError, Outcome, RunPhase, StopSignal, Update};
+use crate::{Attempt, End, LaunchError, Outcome, RunPhase, StopSignal, Update};
 use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
@@ -77,9 +77,6 @@ pub async fn run_on(
     run_prepared(launcher, prepared(attempt)?, stop, updates).await
 }
 
-/// Of an attempt that was stopped before its ranks ran.
-const NO_RESULT: bool = false;
-
 async fn run_prepared(
     launcher: impl Launcher + Artifacts,
     attempt: Attempt<'_>,
@@ -95,13 +92,13 @@ async fn run_prepared(
         begun = shell.begin() => { begun?; false }
     };
     if stopped {
-        shell.close(NO_RESULT).await?;
+        shell.close(None).await?;
         return Ok(stopped_before_it_ran(begun));
     }
     let (supervisor, first) = Supervisor::new(rules(&attempt));
     let report = shell.obey(supervisor, first, &stop).await?;
     let last_lines = shell.lines_of(&report.suspects);
-    shell.close(report.end.is_result()).await?;
+    shell.close(Some(&report.end)).await?;
     Ok(Outcome {
         end: report.end,
         wall: since(begun) + Nanos(before(&attempt).as_nanos() as u64),
@@ -376,15 +373,15 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         all
     }
 
-    /// Forwards the last updates and closes the channel. All processes have exited; `has_result` says that no other attempt needs
-    /// the models.
-    async fn close(mut self, has_result: bool) -> Result<(), LaunchError> {
+    /// Forwards the last updates and closes the channel. All processes have exited; an attempt that was stopped before its ranks ran
+    /// has no end.
+    async fn close(mut self, end: Option<&End>) -> Result<(), LaunchError> {
         self.forward_all().await?;
         // Behind the values of the models, so that a driver which is killed here leaves one or the other.
         for (_, snapshot) in std::mem::take(&mut self.discarded) {
             self.discard(&snapshot);
         }
-        if has_result {
+        if end.is_some_and(End::is_result) {
             self.forget_unwanted_models();
         }
         self.forward_all().await?;

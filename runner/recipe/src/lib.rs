@@ -22,6 +22,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
+pub use spec::arrays::{ArrayProfile, ArrayValues};
 pub use spec::augment::{AugmentKind, Augmentation};
 pub use spec::cluster::{Cluster, Placement, Role};
 pub use spec::communication::{
@@ -30,8 +31,7 @@ pub use spec::communication::{
 };
 pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
 pub use spec::dataset::{
-    ArrayProfile, ArrayValues, Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind,
-    Sampling, Source, Targets,
+    Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source, Targets,
 };
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,

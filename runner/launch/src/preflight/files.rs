@@ -12,6 +12,11 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
+/// The weights that are not trained, in bytes.
+fn frozen_of(spec: &RunSpec) -> u64 {
+    FLOAT * spec.model.frozen_weights() as u64
+}
+
 /// Snapshots at each evaluation point: one per worker if the models differ.
 pub(super) fn copies_of(spec: &RunSpec) -> u64 {
     if spec.strategy.models_differ() { u64::from(spec.cluster.workers()).max(1) } else { 1 }
@@ -28,7 +33,7 @@ pub(super) fn kept_of(spec: &RunSpec) -> u64 {
     };
     let frozen = match spec.measure.models {
         KeptModels::None => 0,
-        KeptModels::Judged | KeptModels::All => FLOAT * spec.model.frozen_weights() as u64,
+        KeptModels::Judged | KeptModels::All => frozen_of(spec),
     };
     ids.saturating_mul(SAMPLE_ID)
         .saturating_add(snapshot_of(spec).saturating_mul(models))
@@ -51,10 +56,7 @@ pub(super) fn passing_snapshots_of(spec: &RunSpec) -> u64 {
     let parts = count.saturating_mul(copies).saturating_add(ends).saturating_mul(spec.bytes_of_parts());
     match spec.measure.models {
         // The whole models, and the frozen weights, that are there until the run ends.
-        KeptModels::None => {
-            let frozen = FLOAT * spec.model.frozen_weights() as u64;
-            parts.saturating_add(2 * snapshot_of(spec)).saturating_add(frozen)
-        }
+        KeptModels::None => parts.saturating_add(2 * snapshot_of(spec)).saturating_add(frozen_of(spec)),
         KeptModels::Judged | KeptModels::All => parts,
     }
 }

@@ -140,19 +140,21 @@ fn target(cell: &mut Cell<'_>, dataset: &Dataset) -> Option<Target> {
         );
     }
     cell.findings.extend(too_few_classes(cell, metric, dataset));
+    cell.findings.extend(too_low_a_perplexity(cell, metric));
     // A target without a threshold is refused above, and its cell is never run.
     let threshold = right.of(settings).unwrap_or_default();
-    if matches!(metric, Metric::TestPerplexity | Metric::ValidationPerplexity)
-        && (0.0..1.0).contains(&threshold)
-        && settings.given(right).is_some()
-    {
-        cell.findings.push(
-            Finding::new("R195", format!("a {metric} is never below 1"))
-                .at_option(settings.span(AT_MOST), "no model reaches it")
-                .cure("1 is the perplexity of a model that knows each token beforehand; take a loss for a target in nats"),
-        );
-    }
     Some(Target { metric, threshold, after: AFTER.of(settings), stop: STOP.of(settings) })
+}
+
+/// A perplexity that no model reaches.
+fn too_low_a_perplexity(cell: &Cell<'_>, metric: Metric) -> Option<Finding> {
+    let settings = cell.settings;
+    let low = metric.needs_text() && AT_MOST.of(settings).is_some_and(|most| most < 1.0);
+    low.then(|| {
+        Finding::new("R195", format!("a {metric} is never below 1"))
+            .at_option(settings.span(AT_MOST), "no model reaches it")
+            .cure("1 is the perplexity of a model that knows each token beforehand; take a loss for a target in nats")
+    })
 }
 
 /// A target among the five highest scores, where five are half of the classes or more, or where there are no classes.

@@ -2,6 +2,7 @@
 
 use crate::Shape;
 use crate::files::tidy;
+use crate::spec::arrays::ArrayProfile;
 use crate::spec::augment::Augmentation;
 use crate::spec::family::family;
 use crate::spec::labelled_text::LabelledTextProfile;
@@ -119,38 +120,6 @@ pub struct DatasetFiles {
     pub some: &'static [&'static str],
     /// What may stand at the end of each name, in the order in which files are looked for.
     pub endings: &'static [&'static str],
-}
-
-/// What there is to know of a user's arrays before their features are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct ArrayProfile {
-    /// Training samples.
-    pub train: u32,
-    /// Test samples.
-    pub test: u32,
-    /// Labels are below it: the largest of both files, and one more.
-    pub classes: u32,
-    /// The shape of an example.
-    pub shape: Shape,
-    /// What becomes of the features.
-    pub values: ArrayValues,
-}
-
-/// What becomes of features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArrayValues {
-    /// They are kept as bytes and normalised per channel, as pixels are.
-    Bytes,
-    /// They are kept with 32 bits, as they are.
-    Floats,
-}
-
-impl ArrayProfile {
-    /// In place of arrays that cannot be used: every model that has a name fits it. Real arrays have at least one sample.
-    pub(crate) const UNKNOWN: Self =
-        Self { train: 0, test: 0, classes: 10, shape: Shape::Image(3, 32, 32), values: ArrayValues::Bytes };
 }
 
 const IDX_FILES: &[&str] = &[

@@ -1,6 +1,7 @@
 //! What a run is: the typed, serialisable description that reaches its workers, and the families of names in it.
 
 pub(crate) mod architecture;
+pub(crate) mod arrays;
 pub(crate) mod augment;
 pub(crate) mod cluster;
 pub(crate) mod communication;

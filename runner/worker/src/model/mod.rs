@@ -10,6 +10,7 @@ mod initial;
 mod kernel;
 mod learner;
 mod loss;
+mod model_error;
 mod operation;
 mod recording;
 mod script;
@@ -20,7 +21,8 @@ mod trained;
 
 pub use evaluate::Evaluation;
 pub use initial::initial_weights;
-pub use learner::{ModelError, TorchLearner};
+pub use learner::TorchLearner;
+pub use model_error::ModelError;
 pub use script::{ScriptLearner, describe};
 pub use section::layout;
 pub use trained::{TrainedModel, open};

@@ -176,10 +176,8 @@ fn through(
             TchError::Shape(format!("{} operands are too few for {}", left.len(), inner.name))
         })?;
         *left = rest;
-        y = match inner.layer {
-            Layer::Relu if before.is_some_and(may_be_overwritten) => y.f_relu_()?,
-            _ => result(inner, own, &y, around)?,
-        };
+        let in_place = inner.layer == Layer::Relu && before.is_some_and(may_be_overwritten);
+        y = if in_place { y.f_relu_()? } else { result(inner, own, &y, around)? };
         before = Some(&inner.layer);
     }
     Ok(y)
