@@ -242,6 +242,27 @@ fn arms_lend_each_other_power() {
     );
 }
 
+/// Three arms and one with the baseline's weights are four comparisons, of which three share nothing with the one.
+#[test]
+fn equal_weights_share_among_themselves() {
+    let structure = Structure { arms: 5, repeats: 3, ..PLAIN };
+    let mut rows = structure.template();
+    structure.fill(&mut rows, 1.1, &mut Draws(ChaCha8Rng::seed_from_u64(20_261_126)));
+    let borrowed = |rows: &store::SweepRows| {
+        let found = compare(&Study::new(rows, None).unwrap(), THRESHOLDS);
+        let times = found.into_iter().flatten().filter_map(|found| found.time_to_target);
+        times.filter(|time| time.mean.unwrap().freedom > 2.0).count()
+    };
+    assert!(borrowed(&rows) > 0);
+    for run in rows.runs.iter_mut().filter(|run| run.cell < 2) {
+        let attempt = run.attempt.as_mut().unwrap();
+        attempt.weights = Some(Ok(format!("of seed {}", run.repeat)));
+        // They reach the target at the same evaluation, in other times.
+        (1..).zip(&mut attempt.metrics).for_each(|(number, row)| row.samples = 1000 * number);
+    }
+    assert_eq!(borrowed(&rows), 0);
+}
+
 #[test]
 fn conditions_lend_each_other_power() {
     let of = |conditions| {

@@ -163,6 +163,15 @@ fn what_does_not_fit_a_text_is_refused() {
     assert_eq!(fits.cells[0].spec.model.parameters(), 96 * 8 + 50 * 8 + 96 * 8 + 96);
 }
 
+/// Each of two workers has fifteen samples of thirty.
+#[test]
+fn each_piece_of_a_batch_has_a_sample() {
+    let whole = "global-batch = 30\naccumulate = 15";
+    assert_eq!(planned("global-batch = 30", whole).unwrap().cells[0].spec.train.accumulate, 15);
+    let told = refused("global-batch = 30", &whole.replace("15", "16"));
+    assert_eq!(told, ["R196 16 pieces of a share of 15 samples: some would be empty"]);
+}
+
 #[test]
 fn images_have_no_tokens_and_no_perplexity() {
     let text = "kind = \"text-lines\"\npath = \"long.txt\"\ncontext = 50\ntest-share = 0.25\n";
@@ -172,6 +181,7 @@ fn images_have_no_tokens_and_no_perplexity() {
         told[0].contains("an embedding takes the tokens of a text, not an image of 1 x 28 x 28"),
         "{told:?}"
     );
+    planned("at-most = 8.0", "at-most = 1.0").unwrap();
     let told = refused("at-most = 8.0", "at-most = 0.9");
     assert_eq!(told, ["R195 a test-perplexity is never below 1"]);
     let file = "[model]\nkind = \"gpt\"\ndepth = 3\nheads = 4\nwidth = 32\n";
