@@ -26,14 +26,18 @@ pub(crate) struct Contrast {
     /// The mean difference of logarithms.
     pub(crate) mean: Option<Summary>,
     /// The same of the pairs that both reached the target alone, if there are others. Bounds depend on the value of the other
-    /// side, which the fit does not know of: a claim must hold in both readings.
+    /// side, which the fit does not know of: a claim must hold in all readings.
     pub(crate) whole: Option<Summary>,
+    /// The same with the runs behind bounds near the values as slow ones, if there are such.
+    near: Option<Summary>,
     /// A lower bound of it, with each miss of the baseline as soon as it can have been.
     least: Option<Summary>,
     /// An upper bound, with each miss of the arm as soon as it can have been.
     most: Option<Summary>,
     /// Whether the number of runs can settle anything.
     enough: bool,
+    /// The number of tests that the better one was taken of.
+    tests: f64,
     /// Two-sided p of a difference beyond the smallest effect that matters, before Holm's correction.
     pub(crate) p_beyond: Option<f64>,
     /// The same after it.
@@ -99,20 +103,26 @@ impl Contrast {
         let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
         let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
         let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
-        if least.is_some() || most.is_some() {
+        if (exact.len(), pairs.differences.len(), pairs.both_missed) == (2, 3, 0) {
+            // Two pairs have one degree of freedom between them, and a claim needs the more.
+            enough = true;
+        } else if least.is_some() || most.is_some() {
             // The few whole pairs are those that happened to be fast on both sides: they would contradict the bound.
             mean = None;
         }
         let whole = whole.filter(|_| enough && mean.is_some());
+        let near = censored::fit_near(&pairs.differences).filter(|_| enough && mean.is_some());
         Self {
             measure,
             ratio: None,
             at_least: None,
             mean,
             whole,
+            near,
             least,
             most,
             enough,
+            tests: 1.0,
             runs: cell.runs.len().max(base.runs.len()),
             p_beyond: None,
             p_holm: None,
@@ -138,9 +148,11 @@ impl Contrast {
     fn settle(&mut self, thresholds: Thresholds) -> Option<Claims> {
         let hidden = self.pairs.hidden();
         let confidence = thresholds.confidence;
-        for summary in [&mut self.mean, &mut self.whole].into_iter().flatten() {
+        for summary in [&mut self.mean, &mut self.whole, &mut self.near].into_iter().flatten() {
             summary.variance = summary.variance.max(self.pairs.rounding());
         }
+        let edge = (1.0 + thresholds.min_effect).ln();
+        self.choose(edge, hidden);
         let one_sided = self.pairs.baseline_missed() > 0 && self.pairs.arm_missed() == 0;
         if self.mean.is_none() && one_sided {
             let bounds = statistics::average(&censored::with_bounds(&self.pairs.differences));
@@ -153,7 +165,6 @@ impl Contrast {
             let interval = self.interval(confidence, hidden);
             Estimate { value, interval }.map(f64::exp)
         });
-        let edge = (1.0 + thresholds.min_effect).ln();
         self.sure = self.one_sided(edge, hidden);
         self.sure_at_all = self.one_sided(0.0, hidden);
         let claims = self
@@ -163,10 +174,28 @@ impl Contrast {
         Some(claims)
     }
 
+    /// Of two pairs and of their bound, which are tests of the same data, keeps the one that claims more, at twice its p.
+    fn choose(&mut self, edge: f64, hidden: (f64, f64)) {
+        let bounded = self.least.is_some() || self.most.is_some();
+        if self.mean.is_none() || !bounded {
+            return;
+        }
+        self.tests = 2.0;
+        let beyond = |of: &Self| of.p_above(edge, hidden).min(of.p_below(-edge, hidden));
+        let pairs = Self { least: None, most: None, ..self.clone() };
+        let bound = Self { mean: None, whole: None, near: None, ..self.clone() };
+        *self = if beyond(&bound) < beyond(&pairs) { bound } else { pairs };
+    }
+
+    fn readings(&self) -> impl Iterator<Item = Summary> {
+        [self.mean, self.whole, self.near].into_iter().flatten()
+    }
+
     fn interval(&self, confidence: f64, hidden: (f64, f64)) -> Option<(f64, f64)> {
+        let confidence = 1.0 - (1.0 - confidence) / self.tests;
         let ends = |summary: Summary| summary.estimate(confidence).interval;
         let union = |left: (f64, f64), right: (f64, f64)| (left.0.min(right.0), left.1.max(right.1));
-        let readings = [self.mean, self.whole].into_iter().flatten().filter_map(ends);
+        let readings = self.readings().filter_map(ends);
         readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1))
     }
 
@@ -180,11 +209,11 @@ impl Contrast {
         self.p_of(self.most, |summary| below(summary, edge - hidden.1))
     }
 
-    /// The larger p of both readings, or that of the bound if it is smaller.
+    /// The largest p of the readings, or that of the bound if it is smaller.
     fn p_of(&self, bound: Option<Summary>, p: impl Fn(&Summary) -> f64) -> f64 {
-        let readings = [self.mean, self.whole].into_iter().flatten().filter(|_| self.enough);
+        let readings = self.readings().filter(|_| self.enough);
         let own = readings.map(|summary| p(&summary)).reduce(f64::max).unwrap_or(1.0);
-        bound.map_or(own, |bound| own.min(p(&bound)))
+        (self.tests * bound.map_or(own, |bound| own.min(p(&bound)))).min(1.0)
     }
 
     fn claims(&self, edge: f64, hidden: (f64, f64)) -> Option<Claims> {

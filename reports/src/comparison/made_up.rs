@@ -76,7 +76,7 @@ impl Draws {
     }
 
     /// Box and Muller's.
-    fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * self.uniform()).cos()
     }
 

@@ -202,6 +202,8 @@ pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresh
 }
 
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod error_rates;
 #[cfg(test)]
 mod made_up;

@@ -257,7 +257,9 @@ fn ratios(findings: &Findings) -> String {
          what they know of spread as far as they have it in common (half of what Smyth 2004 shares; an arm or a condition that spreads more than \
          the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
-         (Boag 1949), so that a miss costs precision, not the verdict. Where most pairs miss the baseline's side only, it is taken to have reached \
+         (Boag 1949), so that a miss costs precision, not the verdict. A claim must also hold without these pairs, and with those near the others as \
+         slow runs. Two pairs beside one with a miss are tested with the one degree of freedom that they have; where the bound alone says more, it is \
+         the test, and either counts twice. Where most pairs miss the baseline's side only, it is taken to have reached \
          the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
          intervals are widened by what that hides. Arms with equal weights need the same steps exactly, and are compared by their step time.",
         verdict::whole_percent(findings.thresholds.confidence)
@@ -285,7 +287,7 @@ fn grades(findings: &Findings) -> String {
         "Faster or slower: by more than {effect} (report.min-effect). But little: there is a difference, and it is smaller. Size open: there is \
          a difference, and the runs do not tell whether it is that large. No difference that matters: less than {effect} either way. Open: none of \
          these. Each claim fails in at most {} of conditions, so that a page of \
-         many conditions may hold false ones. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal. Did not reach: half of the runs or fewer reached the target. Diverged: half of the runs or more.",
+         many conditions may hold false ones. Fewer than {FEWEST_PAIRS} pairs settle nothing; two do if the weights are equal, or beside a third with a miss. Did not reach: half of the runs or fewer reached the target. Diverged: half of the runs or more.",
         verdict::whole_percent(1.0 - findings.thresholds.confidence)
     )
 }

@@ -130,8 +130,17 @@ pub(crate) fn ask(
 fn instead(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let said = said.into_iter().find(|text| !text.is_empty());
-    let words = said.map(|text| text.chars().take(300).collect::<String>());
-    words.unwrap_or_else(|| format!("it said nothing ({})", output.status))
+    said.map_or_else(|| format!("it said nothing ({})", output.status), |text| shortened(&text))
+}
+
+/// Characters of a program's words that are repeated; libtorch's errors name the fault first, and then where it was seen.
+const REPEATED: usize = 600;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(REPEATED) {
+        Some((end, _)) => format!("{} ...", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +149,12 @@ mod tests {
     use sha2::{Digest, Sha256};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn long_words_are_cut_and_the_cut_is_shown() {
+        assert_eq!(shortened(&"é".repeat(REPEATED)), "é".repeat(REPEATED));
+        assert_eq!(shortened(&"é".repeat(REPEATED + 1)), "é".repeat(REPEATED) + " ...");
+    }
 
     /// A program made of a shell script; the directory must live as long.
     fn script(text: &str) -> (tempfile::TempDir, PathBuf) {

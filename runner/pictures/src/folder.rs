@@ -37,6 +37,8 @@ pub struct PictureSplit {
     ends: Vec<usize>,
     /// The class of each picture.
     labels: Vec<u32>,
+    /// Entries of the classes' folders that are no pictures.
+    left_out: u64,
 }
 
 impl PictureFolder {
@@ -99,6 +101,11 @@ impl PictureFolder {
         }
     }
 
+    /// Files and folders within the classes that are left out for their names.
+    pub fn left_out(&self) -> u64 {
+        self.train.left_out + self.test.left_out
+    }
+
     /// The path of the picture at a position; `None` behind the last.
     pub fn path(&self, split: &PictureSplit, position: usize) -> Option<PathBuf> {
         let class = self.classes.get(*split.labels.get(position)? as usize)?;
@@ -109,7 +116,8 @@ impl PictureFolder {
 impl PictureSplit {
     fn list(root: &Path, name: &'static str, classes: &[OsString], problems: &mut Vec<PictureError>) -> Self {
         let root = root.to_owned();
-        let mut split = Self { root, name, names: Vec::new(), ends: Vec::new(), labels: Vec::new() };
+        let mut split =
+            Self { root, name, names: Vec::new(), ends: Vec::new(), labels: Vec::new(), left_out: 0 };
         let folder = split.root.join(name);
         let training = name == TRAIN;
         let here = match if training { Ok(classes.to_vec()) } else { folders(&folder) } {
@@ -127,9 +135,10 @@ impl PictureSplit {
             let fault = match (classes.binary_search(&class), pictures(&path)) {
                 (Err(_), _) => PictureFault::UnknownClass,
                 (_, Err(source)) => PictureFault::Read { source },
-                (Ok(_), Ok(files)) if files.is_empty() && training => PictureFault::NoPictures,
-                (Ok(number), Ok(files)) => {
-                    split.add(number as u32, &files);
+                (Ok(_), Ok(entries)) if entries.pictures.is_empty() && training => PictureFault::NoPictures,
+                (Ok(number), Ok(entries)) => {
+                    split.add(number as u32, &entries.pictures);
+                    split.left_out += entries.left_out;
                     continue;
                 }
             };
@@ -193,13 +202,23 @@ fn folders(path: &Path) -> Result<Vec<OsString>, PictureError> {
     })
 }
 
-/// The pictures of a class by their names, sorted; whether they are files is seen when they are opened.
-fn pictures(path: &Path) -> io::Result<Vec<OsString>> {
-    sorted(path, |entry| {
-        let name = entry.file_name();
-        let ending = Path::new(&name).extension().map(OsStr::to_ascii_lowercase);
-        Ok(ending.is_some_and(|ending| ["jpg", "jpeg", "png"].iter().any(|known| ending == *known)))
-    })
+/// The entries of a class's folder.
+struct ClassEntries {
+    /// Names of pictures, sorted; whether they are files is seen when they are opened.
+    pictures: Vec<OsString>,
+    /// The number of others; what begins with a dot does not count.
+    left_out: u64,
+}
+
+fn pictures(path: &Path) -> io::Result<ClassEntries> {
+    let (pictures, others): (Vec<_>, Vec<_>) =
+        sorted(path, |_| Ok(true))?.into_iter().partition(|name| is_picture(Path::new(name)));
+    Ok(ClassEntries { pictures, left_out: others.len() as u64 })
+}
+
+fn is_picture(name: &Path) -> bool {
+    let ending = name.extension().map(OsStr::to_ascii_lowercase);
+    ending.is_some_and(|ending| ["jpg", "jpeg", "png"].iter().any(|known| ending == *known))
 }
 
 fn sorted(path: &Path, wanted: impl Fn(&DirEntry) -> io::Result<bool>) -> io::Result<Vec<OsString>> {

@@ -44,6 +44,7 @@ Commands:
                               build in release, then measure beside Gloo, Open MPI and PyTorch
   bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
+  bench store                 the commands that read stores of 10,000 runs, and the disk that runs take
   faults [--count N] [--seed N] [--first N]
                               let N real runs go wrong, drawn by the seed, and print what became of them
   kills [--count N] [--seed N]
@@ -139,6 +140,7 @@ mod tests {
             ("setup", Chore::Setup),
             ("bench network", Chore::Bench(bench::Subject::Network)),
             ("bench large", Chore::Bench(bench::Subject::Large)),
+            ("bench store", Chore::Bench(bench::Subject::Store)),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),
@@ -159,6 +161,7 @@ mod tests {
             ("setup now", "now"),
             ("test --fast", "--fast"),
             ("bench mark", "mark"),
+            ("bench models --fast", "--fast"),
             ("fuzz everything", "everything"),
             ("fuzz idx --minutes x", "x"),
             ("fuzz", "frame"),

@@ -9,8 +9,10 @@ use crate::output::{self, Console, human};
 use crate::progress::Transfer;
 use crate::verbs::describe_texts::TextArgs;
 use anstyle::Style;
+use arrays::{ArrayError, LabelledArrays};
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
+use pictures::{PictureError, PictureFolder};
 use recipe::{ArrayProblem, ArrayValues, DatasetKind, Family, Files, Shape};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -215,20 +217,28 @@ fn told(problems: &[ArrayProblem], console: &Console) -> Failure {
 
 /// Pictures by their names; every file is examined too, as before a run, and decoded.
 fn describe_pictures(folder: &Path, console: &Console) -> Result<Exit, Failure> {
-    let counts = DiskFiles.pictures(folder).map_err(|problems| told(&problems, console))?;
-    if let Err(problems) = pictures::digest(folder, None).and_then(|_| pictures::decode_all(folder)) {
-        let problems: Vec<ArrayProblem> = problems.into_iter().map(ArrayProblem::from).collect();
-        return Err(told(&problems, console));
-    }
+    let in_words = |problems: Vec<PictureError>| {
+        told(&problems.into_iter().map(ArrayProblem::from).collect::<Vec<_>>(), console)
+    };
+    let listed = PictureFolder::list(folder).map_err(in_words)?;
+    let counts = listed.counts();
+    let left_out = (listed.left_out() > 0).then(|| ("files and folders left out", listed.left_out()));
+    pictures::digest(folder, None).and_then(|_| pictures::decode_all(folder)).map_err(in_words)?;
     let mut sheet = Sheet::new(&["property", "value"]);
-    for (what, how) in
-        [("training samples", counts.train), ("test samples", counts.test), ("classes", counts.classes)]
-    {
-        sheet.row(vec![what.into(), human::thousands(how.into()).into()]);
+    let rows = [
+        ("training samples", u64::from(counts.train)),
+        ("test samples", u64::from(counts.test)),
+        ("classes", u64::from(counts.classes)),
+    ];
+    for (what, how) in rows.into_iter().chain(left_out) {
+        sheet.row(vec![what.into(), human::thousands(how).into()]);
     }
     output::data(&sheet.render(output::width()))?;
     Ok(Exit::Done)
 }
+
+/// Reads all values of a folder's arrays.
+type LoadArrays = fn(&Path, &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError>;
 
 fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     if args.texts.are_meant(&args.folder) {
@@ -240,14 +250,16 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     let has_any = |kind: DatasetKind| {
         kind.files().is_some_and(|files| files.required.iter().any(|name| args.folder.join(name).is_file()))
     };
-    let described = if has_any(DatasetKind::Npy) {
-        DiskFiles.arrays(&args.folder)
+    let (described, load): (_, LoadArrays) = if has_any(DatasetKind::Npy) {
+        (DiskFiles.arrays(&args.folder), arrays::load)
     } else if has_any(DatasetKind::Safetensors) {
-        DiskFiles.safetensors(&args.folder)
+        (DiskFiles.safetensors(&args.folder), arrays::load_safetensors)
     } else {
         return Err(nothing_known(&args.folder));
     };
     let arrays = described.map_err(|problems| told(&problems, console))?;
+    // Values that no rank would train on are found here, before a run.
+    load(&args.folder, &mut |_| ()).map_err(|error| told(&[error.into()], console))?;
     let shape = match arrays.shape {
         Shape::Flat(size) => format!("[{size}], a flat vector"),
         Shape::Image(channels, rows, columns) => {

@@ -50,6 +50,51 @@ fn a_users_own_arrays_are_described_and_not_fetched() {
 }
 
 #[test]
+fn arrays_that_no_rank_would_train_on_are_found_before_a_run() {
+    let kitchen = Kitchen::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-data");
+    std::fs::create_dir(kitchen.path("arrays")).unwrap();
+    for name in ["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"] {
+        std::fs::copy(folder.join(name), kitchen.path("arrays").join(name)).unwrap();
+    }
+    let features = kitchen.path("arrays/test_x.npy");
+    let mut bytes = std::fs::read(&features).unwrap();
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&features, bytes).unwrap();
+    let err = kitchen.run(&["data", "describe", "arrays"]).code(4).err;
+    assert!(err.contains("arrays/test_x.npy has NaN at [") && err.contains("np.nan_to_num"), "{err}");
+}
+
+#[test]
+fn what_a_folder_of_pictures_leaves_out_is_counted() {
+    let kitchen = Kitchen::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-pictures");
+    let describe = || kitchen.run(&["data", "describe", "pictures"]).code(0).out;
+    copy_folder(&folder, &kitchen.path("pictures"));
+    assert!(!describe().contains("left out"));
+    let class = std::fs::read_dir(kitchen.path("pictures/train")).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(class.join("photograph.webp"), "").unwrap();
+    std::fs::create_dir(class.join("more")).unwrap();
+    std::fs::write(class.join(".hidden"), "").unwrap();
+    let out = describe();
+    assert!(out.contains("files and folders left out  2"), "{out}");
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let copy = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &copy);
+        } else {
+            std::fs::copy(entry.path(), copy).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_is_no_data_set_of_a_users_own_is_told_once() {
     let kitchen = Kitchen::new();
     let describe = |name: &str| kitchen.run(&["data", "describe", name]).code(4).err;

@@ -137,3 +137,25 @@ fn the_database_is_looked_after() {
     assert!(info.contains(".bakeoff/bakeoff.db") && info.contains("schema version"), "{info}");
     assert_eq!(kitchen.run(&["db", "check"]).code(0).out, "ok  .bakeoff/bakeoff.db\n");
 }
+
+#[test]
+fn runs_are_removed_after_a_look_at_what_would_go() {
+    let kitchen = kitchen();
+    let would = kitchen.run(&["db", "prune", "state=failed", "--dry-run"]).code(0).out;
+    assert!(would.contains("1 of 6 runs; a report of it will lack them"), "{would}");
+    assert!(would.contains("would remove 1 run: "), "{would}");
+    kitchen.run(&["list", "state=failed"]).code(0);
+    let removed = kitchen.run(&["db", "prune", "state=failed"]).code(0).out;
+    assert_eq!(removed, would.replace("would remove", "removed"));
+    kitchen.run(&["list", "state=failed"]).code(3);
+    // It reads as one that was never begun, as long as others of its sweep are there.
+    let left = kitchen.run(&["list", "state=pending", "--format", "json"]).code(0).json();
+    assert_eq!(left.as_array().map(Vec::len), Some(6));
+    assert_eq!(kitchen.run(&["db", "prune", "--older", "90d"]).code(0).out, "no run goes\n");
+    let out = kitchen.run(&["db", "prune", "last"]).code(0).out;
+    assert!(out.contains("all 6 runs, and the sweep with them"), "{out}");
+    assert_eq!(kitchen.run(&["db", "check"]).code(0).out, "ok  .bakeoff/bakeoff.db\n");
+    for wrong in [&["db", "prune"][..], &["db", "prune", "--older", "soon"], &["db", "prune", "arm="]] {
+        kitchen.run(wrong).code(2);
+    }
+}

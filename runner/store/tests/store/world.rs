@@ -309,7 +309,8 @@ pub(crate) fn prepared(rank: u32) -> Prepared {
     }
 }
 
-fn spans(rank: u32, number: u64) -> Vec<Event> {
+/// Three spans of a rank in a step.
+pub(crate) fn spans(rank: u32, number: u64) -> Vec<Event> {
     let half = (u64::from(rank) + 1) * 500_000;
     let peer = Some(Rank(1 - rank));
     [(Phase::Forward, 0, None, 0), (Phase::WaitPeer, half, peer, 0), (Phase::Transfer, 2 * half, peer, 4_096)]

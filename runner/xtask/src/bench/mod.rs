@@ -8,6 +8,7 @@ mod machine;
 mod models;
 mod network;
 mod peers;
+mod store;
 mod table;
 mod training;
 mod turns;
@@ -39,21 +40,28 @@ pub(crate) enum Subject {
     Large,
     /// The emulated network beside the kernel's.
     Network,
+    /// Commands that read large stores.
+    Store,
 }
 
 impl Subject {
     /// What stands after `bench` on the command line.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        Ok(match words {
-            [] => Self::All,
-            ["all-reduce"] => Self::AllReduce,
-            ["training"] => Self::Training,
-            ["layers"] => Self::Layers,
-            ["models"] => Self::Models,
-            ["large"] => Self::Large,
-            ["network"] => Self::Network,
-            [word, ..] => bail!("`{word}` is not expected here; see `cargo xtask help`"),
-        })
+        let subject = match words.first() {
+            None => Self::All,
+            Some(&"all-reduce") => Self::AllReduce,
+            Some(&"training") => Self::Training,
+            Some(&"layers") => Self::Layers,
+            Some(&"models") => Self::Models,
+            Some(&"large") => Self::Large,
+            Some(&"network") => Self::Network,
+            Some(&"store") => Self::Store,
+            Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
+        };
+        match words.get(1) {
+            None => Ok(subject),
+            Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
+        }
     }
 }
 
@@ -61,6 +69,10 @@ impl Subject {
 pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     if subject == Subject::Large {
         large::run(workspace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if subject == Subject::Store {
+        store::run(workspace)?;
         return Ok(ExitCode::SUCCESS);
     }
     libtorch::ensure(workspace)?;
