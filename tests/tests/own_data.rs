@@ -140,7 +140,7 @@ fn bad_arrays_end_with_what_to_do() {
     let ended = desk.run(["run", "recipe.toml"]).unwrap().with_code(5).unwrap();
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert!(said.contains("train_x.npy has NaN at [1499, 1], which is no finite 32-bit number"), "{said}");
-    assert!(said.contains("np.nan_to_num(x)"), "{said}");
+    assert!(said.contains("np.nan_to_num(x, "), "{said}");
 
     spoil(&desk.at("mine/test_y.npy"), &[0xf0, 3]);
     fs::write(desk.at("mine/train_y.npy"), "text").unwrap();

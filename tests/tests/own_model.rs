@@ -1,7 +1,9 @@
 //! A model of one's own, from a TorchScript file: from its recipe to its page and to the weights that PyTorch reads again.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
 use e2e::Desk;
-use record::Event;
+use record::{Event, StepRecord};
 use safetensors::SafeTensors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -116,5 +118,81 @@ fn a_file_that_cannot_be_trained_is_refused_before_anything_starts() {
             assert!(said.contains(words), "{setting}: {}", ended.stderr);
             assert_eq!(desk.attempts().count(), 0);
         }
+    }
+}
+
+/// PyTorch 2.11 in Python: 20 steps of `torch.optim.SGD(lr=0.1, momentum=0.9)` over the example's model with all of the 40 samples of
+/// [`forty_samples`]; in 32 and in 64 bits the same to six decimals.
+const LOSSES: [f64; 20] = [
+    2.307_538, 2.302_147, 2.295_946, 2.290_247, 2.282_982, 2.275_131, 2.262_914, 2.250_179, 2.233_192,
+    2.210_169, 2.181_426, 2.143_997, 2.096_901, 2.032_167, 1.955_513, 1.860_845, 1.745_187, 1.609_406,
+    1.478_394, 1.378_999,
+];
+
+/// Forty images of one channel and 28 x 28 values in [0, 1), `(i * 2654435761 mod 2^32 >> 8) / 2^24` for value number i, of the classes 7 n
+/// mod 10, as NumPy stores them.
+fn forty_samples(folder: &Path) {
+    let array = |element: &str, shape: &str, elements: Vec<u8>| {
+        let header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
+        let header = format!("{header:<117}\n");
+        [b"\x93NUMPY\x01\x00", &118_u16.to_le_bytes()[..], header.as_bytes(), &elements].concat()
+    };
+    let value = |place: u32| (place.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0;
+    let pixels = (0..40 * 784).flat_map(|place| value(place).to_le_bytes()).collect();
+    let labels = (0..40_u32).map(|number| (number * 7 % 10) as u8).collect();
+    let [x, y] = [array("<f4", "(40, 1, 28, 28)", pixels), array("|u1", "(40,)", labels)];
+    for half in ["train", "test"] {
+        fs::write(folder.join(format!("{half}_x.npy")), &x).unwrap();
+        fs::write(folder.join(format!("{half}_y.npy")), &y).unwrap();
+    }
+}
+
+/// The loss of each step of a run, over the samples of all workers, which have the same number each.
+fn losses(attempt: &Path) -> Vec<f64> {
+    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for event in store::EventLog::read(attempt).unwrap_or_default() {
+        if let Event::Step(StepRecord { step, loss: Some(loss), .. }) = event {
+            steps.entry(step).or_default().push(loss.into());
+        }
+    }
+    steps.into_values().map(|losses| losses.iter().sum::<f64>() / losses.len() as f64).collect()
+}
+
+#[test]
+fn twenty_steps_of_two_workers_have_the_losses_of_pytorch() {
+    let desk = Desk::new().unwrap();
+    fs::create_dir(desk.at("forty")).unwrap();
+    forty_samples(&desk.at("forty"));
+    let text = format!(
+        r#"
+schema = 1
+name = "own-model"
+model = {{ kind = "torchscript", file = "{FOLDER}/model.pt" }}
+dataset = {{ kind = "npy", path = "forty" }}
+nodes = {{ use = ["local*2"] }}
+repeats = {{ count = 1 }}
+[train]
+global-batch = 40
+steps = 20
+evaluate = "20 steps"
+optimizer = {{ kind = "sgd", lr = 0.1, momentum = 0.9 }}
+[[strategy]]
+kind = "d-sync"
+[[strategy]]
+name = "layer by layer"
+kind = "d-sync"
+communication.schedule = "per-layer"
+[[strategy]]
+kind = "ps-sync"
+"#
+    );
+    desk.write("own.toml", &text).unwrap();
+    desk.run(["run", "own.toml"]).unwrap().with_code(0).unwrap();
+    let runs: Vec<Vec<f64>> =
+        desk.attempts().map(|attempt| losses(&attempt)).filter(|losses| !losses.is_empty()).collect();
+    assert_eq!(runs.len(), 3);
+    for losses in runs {
+        let close = losses.iter().zip(LOSSES).all(|(loss, expected)| (loss - expected).abs() < 1e-4);
+        assert!(close && losses.len() == LOSSES.len(), "{losses:?}");
     }
 }

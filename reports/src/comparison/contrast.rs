@@ -3,10 +3,11 @@
 use super::Thresholds;
 use super::grade::Grade;
 use super::pairs::Pairs;
-use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, censored, student_below};
+use crate::statistics::censored::{self, Side};
+use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, student_below};
 use crate::study::{ArmCell, Measure};
 
-/// Below this number of pairs nothing is settled, unless the weights are equal.
+/// Below this number of pairs nothing is settled, unless the weights are equal, or as many pairs have one side's miss.
 pub(crate) const FEWEST_PAIRS: usize = censored::FEWEST;
 
 /// The same for arms whose weights are equal bit for bit: their seeds tell nothing, only the machine spreads.
@@ -28,8 +29,10 @@ pub(crate) struct Contrast {
     /// The same of the pairs that both reached the target alone, if there are others. Bounds depend on the value of the other
     /// side, which the fit does not know of: a claim must hold in all readings.
     pub(crate) whole: Option<Summary>,
-    /// The same with the runs behind bounds near the values as slow ones, if there are such.
-    near: Option<Summary>,
+    /// The same with the runs of the arm behind bounds near the values as slow ones, if there are such.
+    slow_arm: Option<Summary>,
+    /// The same of the baseline.
+    slow_baseline: Option<Summary>,
     /// A lower bound of it, with each miss of the baseline as soon as it can have been.
     least: Option<Summary>,
     /// An upper bound, with each miss of the arm as soon as it can have been.
@@ -100,10 +103,11 @@ impl Contrast {
         }
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
         let few = exact.len() < FEWEST_PAIRS || exact.len() * 2 < pairs.differences.len();
-        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
+        // A seed that both missed hides which of them was slower.
+        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few && pairs.both_missed == 0;
         let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
         let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
-        if (exact.len(), pairs.differences.len(), pairs.both_missed) == (2, 3, 0) {
+        if has_two_pairs(&pairs) {
             // Two pairs have one degree of freedom between them, and a claim needs the more.
             enough = true;
         } else if least.is_some() || most.is_some() {
@@ -111,14 +115,19 @@ impl Contrast {
             mean = None;
         }
         let whole = whole.filter(|_| enough && mean.is_some());
-        let near = censored::fit_near(&pairs.differences).filter(|_| enough && mean.is_some());
+        let slow = |side| {
+            censored::fit_near(&pairs.differences, side, pairs.rounding())
+                .filter(|_| enough && mean.is_some())
+        };
+        let [slow_baseline, slow_arm] = Side::ALL.map(slow);
         Self {
             measure,
             ratio: None,
             at_least: None,
             mean,
             whole,
-            near,
+            slow_arm,
+            slow_baseline,
             least,
             most,
             enough,
@@ -148,11 +157,12 @@ impl Contrast {
     fn settle(&mut self, thresholds: Thresholds) -> Option<Claims> {
         let hidden = self.pairs.hidden();
         let confidence = thresholds.confidence;
-        for summary in [&mut self.mean, &mut self.whole, &mut self.near].into_iter().flatten() {
-            summary.variance = summary.variance.max(self.pairs.rounding());
+        let rounding = self.pairs.rounding();
+        for summary in self.summaries().into_iter().flatten() {
+            summary.variance = summary.variance.max(rounding);
         }
         let edge = (1.0 + thresholds.min_effect).ln();
-        self.choose(edge, hidden);
+        self.choose(thresholds, hidden);
         let one_sided = self.pairs.baseline_missed() > 0 && self.pairs.arm_missed() == 0;
         if self.mean.is_none() && one_sided {
             let bounds = statistics::average(&censored::with_bounds(&self.pairs.differences));
@@ -174,45 +184,60 @@ impl Contrast {
         Some(claims)
     }
 
-    /// Of two pairs and of their bound, which are tests of the same data, keeps the one that claims more, at twice its p.
-    fn choose(&mut self, edge: f64, hidden: (f64, f64)) {
+    fn summaries(&mut self) -> [&mut Option<Summary>; 6] {
+        let Self { mean, whole, slow_arm, slow_baseline, least, most, .. } = self;
+        [mean, whole, slow_arm, slow_baseline, least, most]
+    }
+
+    /// Of two pairs and of their bound, which are tests of the same data, keeps the bound if it claims something and more than
+    /// the pairs. Either counts at twice its p.
+    fn choose(&mut self, thresholds: Thresholds, hidden: (f64, f64)) {
         let bounded = self.least.is_some() || self.most.is_some();
         if self.mean.is_none() || !bounded {
             return;
         }
         self.tests = 2.0;
+        let edge = (1.0 + thresholds.min_effect).ln();
         let beyond = |of: &Self| of.p_above(edge, hidden).min(of.p_below(-edge, hidden));
         let pairs = Self { least: None, most: None, ..self.clone() };
-        let bound = Self { mean: None, whole: None, near: None, ..self.clone() };
-        *self = if beyond(&bound) < beyond(&pairs) { bound } else { pairs };
+        let bound = Self { mean: None, whole: None, slow_arm: None, slow_baseline: None, ..self.clone() };
+        let claims = 2.0 * beyond(&bound) < 1.0 - thresholds.confidence;
+        *self = if claims && beyond(&bound) < beyond(&pairs) { bound } else { pairs };
     }
 
-    fn readings(&self) -> impl Iterator<Item = Summary> {
-        [self.mean, self.whole, self.near].into_iter().flatten()
-    }
-
+    /// From the lowest end that any reading gives to the highest.
     fn interval(&self, confidence: f64, hidden: (f64, f64)) -> Option<(f64, f64)> {
         let confidence = 1.0 - (1.0 - confidence) / self.tests;
-        let ends = |summary: Summary| summary.estimate(confidence).interval;
-        let union = |left: (f64, f64), right: (f64, f64)| (left.0.min(right.0), left.1.max(right.1));
-        let readings = self.readings().filter_map(ends);
-        readings.reduce(union).map(|(low, high)| (low - hidden.0, high + hidden.1))
+        let ends = |readings: [Option<Summary>; 3]| {
+            readings.into_iter().flatten().filter_map(move |summary| summary.estimate(confidence).interval)
+        };
+        let low = ends([self.mean, self.whole, self.slow_arm]).map(|(low, _)| low).reduce(f64::min)?;
+        let high =
+            ends([self.mean, self.whole, self.slow_baseline]).map(|(_, high)| high).reduce(f64::max)?;
+        Some((low - hidden.0, high + hidden.1))
     }
 
     /// One-sided p of the claim that the difference is above `edge`, which may be negative.
     fn p_above(&self, edge: f64, hidden: (f64, f64)) -> f64 {
-        self.p_of(self.least, |summary| above(summary, edge + hidden.0))
+        let readings = [self.mean, self.whole, self.slow_arm];
+        self.p_of(readings, self.least, |summary| above(summary, edge + hidden.0))
     }
 
     /// One-sided p of the claim that the difference is below `edge`.
     fn p_below(&self, edge: f64, hidden: (f64, f64)) -> f64 {
-        self.p_of(self.most, |summary| below(summary, edge - hidden.1))
+        let readings = [self.mean, self.whole, self.slow_baseline];
+        self.p_of(readings, self.most, |summary| below(summary, edge - hidden.1))
     }
 
-    /// The largest p of the readings, or that of the bound if it is smaller.
-    fn p_of(&self, bound: Option<Summary>, p: impl Fn(&Summary) -> f64) -> f64 {
-        let readings = self.readings().filter(|_| self.enough);
-        let own = readings.map(|summary| p(&summary)).reduce(f64::max).unwrap_or(1.0);
+    /// The largest p of the readings, or that of the bound where there are none, times the number of tests.
+    fn p_of(
+        &self,
+        readings: [Option<Summary>; 3],
+        bound: Option<Summary>,
+        p: impl Fn(&Summary) -> f64,
+    ) -> f64 {
+        let own = readings.into_iter().flatten().filter(|_| self.enough).map(|summary| p(&summary));
+        let own = own.reduce(f64::max).unwrap_or(1.0);
         (self.tests * bound.map_or(own, |bound| own.min(p(&bound)))).min(1.0)
     }
 
@@ -288,43 +313,57 @@ impl Contrast {
     }
 }
 
-/// Grades the contrasts of one condition and measure, which are one family.
-pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], thresholds: Thresholds) {
+/// Grades the contrasts of one condition and measure, which are one family with `unclaimed` others that nothing is claimed of
+/// because they missed the target: those that reached it are those that were fast, and to test them as if there were no
+/// others would favour them.
+pub(crate) fn grade_family(contrasts: &mut [&mut Contrast], unclaimed: usize, thresholds: Thresholds) {
     let claims: Vec<Option<Claims>> = contrasts
         .iter_mut()
         .map(|contrast| if contrast.is_fixed() { None } else { contrast.settle(thresholds) })
         .collect();
+    let fixed: Vec<bool> = contrasts.iter().map(|contrast| contrast.is_fixed()).collect();
     let corrected = |p: fn(&Claims) -> f64| {
-        statistics::holm(&claims.iter().map(|claims| claims.as_ref().map(p)).collect::<Vec<_>>())
+        let own = claims.iter().zip(&fixed).map(|(claims, fixed)| match claims {
+            Some(claims) => Some(p(claims)),
+            None => (!fixed).then_some(1.0),
+        });
+        statistics::holm(&own.chain(vec![Some(1.0); unclaimed]).collect::<Vec<_>>())
     };
     let differs = corrected(|claims| claims.differs);
     let beyond = corrected(|claims| claims.beyond);
     let within = corrected(|claims| claims.within);
-    let family = claims.iter().flatten().count();
-    hold_together(contrasts, |contrast| &mut contrast.sure);
-    hold_together(contrasts, |contrast| &mut contrast.sure_at_all);
-    for (place, contrast) in contrasts.iter_mut().enumerate().filter(|(_, contrast)| !contrast.is_fixed()) {
-        contrast.p_holm = beyond[place];
-        contrast.grade = match (differs[place], beyond[place], within[place]) {
-            (Some(differs), Some(beyond), Some(within)) => {
-                contrast.graded(Claims { differs, beyond, within }, 1.0 - thresholds.confidence)
-            }
-            _ => Grade::Open,
-        };
+    let family = fixed.iter().filter(|fixed| !**fixed).count() + unclaimed;
+    hold_together(contrasts, unclaimed, |contrast| &mut contrast.sure);
+    hold_together(contrasts, unclaimed, |contrast| &mut contrast.sure_at_all);
+    for (place, contrast) in contrasts.iter_mut().enumerate().filter(|(place, _)| !fixed[*place]) {
         contrast.family = family;
+        contrast.grade = Grade::Open;
+        if claims[place].is_none() {
+            continue;
+        }
+        contrast.p_holm = beyond[place];
+        if let (Some(differs), Some(beyond), Some(within)) = (differs[place], beyond[place], within[place]) {
+            let level = 1.0 - thresholds.confidence;
+            contrast.grade = contrast.graded(Claims { differs, beyond, within }, level);
+        }
     }
 }
 
 /// Lowers certainties by Holm's method, so that all of them hold together.
-fn hold_together(contrasts: &mut [&mut Contrast], certainty: fn(&mut Contrast) -> &mut Option<f64>) {
+fn hold_together(
+    contrasts: &mut [&mut Contrast],
+    unclaimed: usize,
+    certainty: fn(&mut Contrast) -> &mut Option<f64>,
+) {
     let mut doubts = Vec::new();
     for contrast in contrasts.iter_mut() {
-        let sure = *certainty(contrast);
-        doubts.push(sure.filter(|_| !contrast.is_fixed()).map(|sure| 1.0 - sure));
+        let doubt = certainty(contrast).map_or(1.0, |sure| 1.0 - sure);
+        doubts.push((!contrast.is_fixed()).then_some(doubt));
     }
+    doubts.extend(vec![Some(1.0); unclaimed]);
     for (contrast, doubt) in contrasts.iter_mut().zip(statistics::holm(&doubts)) {
-        if let Some(doubt) = doubt {
-            *certainty(contrast) = Some(1.0 - doubt);
+        if let Some((doubt, sure)) = doubt.zip(certainty(contrast).as_mut()) {
+            *sure = 1.0 - doubt;
         }
     }
 }
@@ -334,6 +373,14 @@ impl Contrast {
     fn is_fixed(&self) -> bool {
         self.grade == Grade::NoDifference && self.mean.is_none()
     }
+}
+
+/// Whether two pairs are whole of three seeds or more, which are as much as there is: of many seeds they are the lucky few, unless
+/// both sides missed some.
+fn has_two_pairs(pairs: &Pairs) -> bool {
+    let seeds = pairs.differences.len() + pairs.both_missed;
+    let crossed = pairs.baseline_missed() > 0 && pairs.arm_missed() > 0;
+    pairs.exact().len() == 2 && seeds >= FEWEST_PAIRS && (seeds <= 4 || crossed)
 }
 
 /// One-sided p of a mean above `edge`.

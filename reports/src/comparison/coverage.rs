@@ -24,6 +24,7 @@ fn coverage(structure: Structure, ratio: f64) -> f64 {
             held += usize::from(low <= ratio && ratio <= high);
         }
     }
+    assert!(seen > 1_000, "{seen} intervals: {structure:?}");
     let share = f64::from(held as u32) / f64::from(seen);
     println!("{:5.2} % of {seen} intervals hold {ratio}: {structure:?}", share * 100.0);
     share
@@ -44,8 +45,10 @@ fn intervals_hold_the_true_ratio() {
             Structure { misses: 0.1, ..PLAIN },
         ];
         for structure in structures {
-            let share = coverage(Structure { repeats, ..structure }, 1.2);
-            assert!(share >= 0.95 - ERROR, "{share}: {structure:?}");
+            for ratio in [1.2, 1.0 / 1.2] {
+                let share = coverage(Structure { repeats, ..structure }, ratio);
+                assert!(share >= 0.95 - ERROR, "{share}: {structure:?}");
+            }
         }
         // Of sweeps whose slow runs are not seen to the end, those without a miss had fast runs of the slower arm: their ratios are too
         // small, and nothing in them shows it.
@@ -66,12 +69,12 @@ struct Accuracies {
 }
 
 impl Accuracies {
-    /// The share of sweeps in which something false is said of an arm whose accuracy is higher than the baseline's by `gap`.
-    fn false_claims(self, gap: f64) -> f64 {
+    /// The share of sweeps in which an arm, whose accuracy is higher than the baseline's by `gap`, has one of the grades.
+    fn graded(self, gap: f64, is_meant: impl Fn(Quality) -> bool) -> f64 {
         let structure = Structure { arms: self.arms, repeats: self.repeats, ..PLAIN };
         let mut rows = structure.template();
         let mut draws = Draws(ChaCha8Rng::seed_from_u64(20_261_128));
-        let mut wrong = 0;
+        let mut meant = 0;
         for _ in 0..SWEEPS {
             structure.fill(&mut rows, 1.2, &mut draws);
             let of_seeds: Vec<f64> = (0..self.repeats).map(|_| self.seeds * draws.normal()).collect();
@@ -83,11 +86,11 @@ impl Accuracies {
             }
             rows.plan.cells.iter_mut().for_each(|cell| cell.spec.train.target = None);
             let found = compare(&Study::new(&rows, None).unwrap(), THRESHOLDS);
-            let is_wrong = |found: &Comparison| is_false(found.quality.as_ref().unwrap().grade, gap);
-            wrong += usize::from(found[0].iter().any(is_wrong));
+            let grade = |found: &Comparison| found.quality.as_ref().unwrap().grade;
+            meant += usize::from(found[0].iter().map(grade).any(&is_meant));
         }
-        let share = wrong as f64 / SWEEPS as f64;
-        println!("{:5.2} % false at {gap} for {self:?}", share * 100.0);
+        let share = meant as f64 / SWEEPS as f64;
+        println!("{:5.2} % at {gap} for {self:?}", share * 100.0);
         share
     }
 }
@@ -111,9 +114,26 @@ fn what_is_said_of_accuracies_holds() {
         for (seeds, runs) in [(0.0, 0.002), (0.0, 0.01), (0.02, 0.004)] {
             let accuracies = Accuracies { arms, repeats, seeds, runs };
             for gap in [0.0, -0.01, 0.01] {
-                let share = accuracies.false_claims(gap);
+                let share = accuracies.graded(gap, |grade| is_false(grade, gap));
                 assert!(share <= 0.05 + ERROR, "{share} at {gap}: {accuracies:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_accuracies_differ_by_is_found() {
+    for seeds in [0.0, 0.02] {
+        let accuracies = Accuracies { arms: 2, repeats: 3, seeds, runs: 0.002 };
+        for (gap, grade) in [
+            (0.03, Quality::Better),
+            (-0.03, Quality::Worse),
+            (0.0, Quality::NotWorse),
+            (-0.006, Quality::WorseOpen),
+        ] {
+            let share = accuracies.graded(gap, |found| found == grade);
+            let least = if grade == Quality::WorseOpen { 0.2 } else { 0.8 };
+            assert!(share > least, "{share} at {gap}: {accuracies:?}");
         }
     }
 }

@@ -283,19 +283,24 @@ fn conditions_lend_each_other_power() {
 /// Certainty and grade are two words for one test: beyond 97.5 % exactly where the arm is called faster or slower.
 #[test]
 fn what_is_sure_is_what_is_graded() {
-    let structure = Structure { arms: 5, repeats: 3, ..PLAIN };
-    let mut rows = structure.template();
-    let mut draws = Draws(ChaCha8Rng::seed_from_u64(20_261_125));
-    let mut seen = [0, 0];
-    for _ in 0..200 {
-        structure.fill(&mut rows, 1.3, &mut draws);
-        for found in compare(&Study::new(&rows, None).unwrap(), THRESHOLDS).into_iter().flatten() {
-            let graded = matches!(found.grade, Grade::Faster | Grade::Slower);
-            assert_eq!(found.speed().sure.unwrap() > 0.975, graded, "{found:?}");
-            seen[usize::from(graded)] += 1;
+    for (repeats, misses) in [(3, 0.0), (3, 0.1), (5, 0.1)] {
+        let structure = Structure { arms: 5, repeats, misses, ..PLAIN };
+        let mut rows = structure.template();
+        let mut draws = Draws(ChaCha8Rng::seed_from_u64(20_261_125));
+        let mut seen = [0, 0];
+        for _ in 0..200 {
+            structure.fill(&mut rows, 1.3, &mut draws);
+            for found in compare(&Study::new(&rows, None).unwrap(), THRESHOLDS).into_iter().flatten() {
+                if found.grade == Grade::DidNotReach {
+                    continue;
+                }
+                let graded = matches!(found.grade, Grade::Faster | Grade::Slower);
+                assert_eq!(found.speed().sure.unwrap_or(0.0) > 0.975, graded, "{found:?}");
+                seen[usize::from(graded)] += 1;
+            }
         }
+        assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
     }
-    assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
 }
 
 /// Equal arms: none of them is first.
@@ -322,6 +327,21 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
         println!("{claimed} of {SWEEPS} claim a first of {arms} equal arms with {repeats} repeats");
         assert!(claimed as f64 <= MOST_FALSE * SWEEPS as f64, "{claimed}: {structure:?}");
     }
+}
+
+/// The arms that reach a target near the end of what is watched are those that were fast.
+#[test]
+fn claims_hold_for_several_arms_of_which_some_miss() {
+    let late = |arms, repeats, uneven| Structure { arms, repeats, uneven, watched: 1.0, ..PLAIN };
+    for (arms, repeats) in [(4, 3), (4, 5), (10, 5)] {
+        honest(
+            &[Uneven::Nothing, Uneven::Arms, Uneven::Baseline(0.3), Uneven::Baseline(3.0)]
+                .map(|uneven| late(arms, repeats, uneven)),
+        );
+    }
+    let four = Structure { watched: 1.1, runs: 0.1, ..late(4, 3, Uneven::Baseline(3.0)) };
+    honest(&[four, Structure { conditions: 4, ..four }]);
+    honest(&[0.1, 0.3].map(|misses| Structure { misses, arms: 4, repeats: 3, ..PLAIN }));
 }
 
 /// One run in twenty misses: a quarter of the sweeps of three repeats have a miss.

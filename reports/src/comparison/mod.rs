@@ -81,20 +81,18 @@ pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparis
     for measure in MEASURES {
         share_variance(&mut found, measure);
         for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
-            let (mut family, mut alone) = (Vec::new(), Vec::new());
+            let (mut family, mut alone, mut missed) = (Vec::new(), Vec::new(), 0);
             for comparison in comparisons {
-                let claims = match condition.cell(comparison.arm).and_then(|cell| condition.lost(cell)) {
-                    None => true,
-                    Some(Lost::Missed) => measure == Measure::StepTime,
-                    Some(Lost::Diverged) => false,
-                };
+                let lost = condition.cell(comparison.arm).and_then(|cell| condition.lost(cell));
+                let claims = lost.is_none() || lost == Some(Lost::Missed) && measure == Measure::StepTime;
+                missed += usize::from(!claims && lost == Some(Lost::Missed));
                 let place = if claims { &mut family } else { &mut alone };
                 place.extend(comparison.of_measure(measure));
             }
-            grade_family(&mut family, thresholds);
-            // Nothing is claimed of the speed of these: the others need no correction for them.
+            grade_family(&mut family, missed, thresholds);
+            // Nothing is claimed of the speed of these.
             for contrast in alone {
-                grade_family(&mut [contrast], thresholds);
+                grade_family(&mut [contrast], 0, thresholds);
             }
         }
     }
@@ -180,17 +178,16 @@ pub(crate) struct Beside {
 
 /// The grades of an arm against each other arm whose speed is compared, in the plan's order, corrected for their number.
 pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<Beside> {
-    let others = condition
-        .cells
-        .iter()
-        .filter(|cell| cell.arm != leader.arm && !cell.runs.is_empty() && condition.lost(cell).is_none());
-    let mut found: Vec<Comparison> = others
+    let others = || condition.cells.iter().filter(|cell| cell.arm != leader.arm && !cell.runs.is_empty());
+    let missed = others().filter(|cell| condition.lost(cell) == Some(Lost::Missed)).count();
+    let mut found: Vec<Comparison> = others()
+        .filter(|cell| condition.lost(cell).is_none())
         .map(|other| Comparison { arm: other.arm, ..compared(condition, leader, other, thresholds) })
         .collect();
     for measure in MEASURES {
         let mut family: Vec<&mut Contrast> =
             found.iter_mut().filter_map(|comparison| comparison.of_measure(measure)).collect();
-        grade_family(&mut family, thresholds);
+        grade_family(&mut family, missed, thresholds);
     }
     let sure = |speed: &Contrast| speed.sure.map(|sure| if speed.is_faster() { sure } else { 0.0 });
     let beside = |found: &Comparison| Beside {

@@ -64,6 +64,9 @@ impl QualityGap {
             Some(mean) => mean.estimate(thresholds.confidence),
             None => statistics::mean(&gaps, thresholds.confidence)?,
         };
+        // Shares of the same samples differ by one at most.
+        let widest = if metric.higher_is_better() { 1.0 } else { f64::INFINITY };
+        let gap = gap.map(|end| end.clamp(-widest, widest));
         Some(Self { metric, gap, margin, pairs, mean, grade: Quality::Open })
     }
 

@@ -111,6 +111,65 @@ fn a_miss_costs_precision_and_not_the_verdict() {
     assert_eq!(compare_rows(&rows)[0][0].grade, Grade::Faster);
 }
 
+/// Two pairs have one degree of freedom, and with a bound that is tested beside them their p counts twice.
+#[test]
+fn two_pairs_beside_a_miss_are_tested_as_two() {
+    let found = compared(&[10.0, 10.2, 9.9], &[3.3, 3.35, NEVER]);
+    let speed = found.speed();
+    let logs = [10.0_f64 / 3.3, 10.2 / 3.35].map(f64::ln);
+    let mean = logs.iter().sum::<f64>() / 2.0;
+    let error = (logs[0] - logs[1]).abs() / 2.0;
+    // Of one degree of freedom: 12.706 standard errors for 97.5 %, 25.452 for 98.75 %.
+    let (low, high) = speed.ratio.unwrap().interval.unwrap();
+    let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-3, "{one} {other}");
+    close(low.ln(), mean - 25.452 * error);
+    close(high.ln(), mean + 25.452 * error);
+    // p of a t of one degree of freedom is 1/2 - atan(t) / π.
+    let t = (mean - 1.05_f64.ln()) / error;
+    close(speed.sure.unwrap(), 1.0 - 2.0 * (0.5 - t.atan() / std::f64::consts::PI));
+    assert_eq!(found.grade, Grade::Faster);
+}
+
+#[test]
+fn equal_arms_of_which_one_missed_once_have_no_bound_for_a_ratio() {
+    let found = compared(&[10.0, NEVER, 9.9], &[10.01, 9.8, 9.93]);
+    assert_eq!((found.grade, found.speed().at_least), (Grade::NoDifference, None));
+    assert!((found.speed().ratio.unwrap().value - 0.998).abs() < 1e-3, "{:?}", found.speed().ratio);
+}
+
+#[test]
+fn a_seed_more_does_not_lose_the_verdict_of_two_pairs() {
+    for (base, arm) in [
+        (&[10.0, 10.2, 9.9, NEVER][..], &[3.3, 3.35, NEVER, 3.3][..]),
+        (&[10.0, NEVER, 9.9], &[3.3, NEVER, 3.31]),
+        (&[10.0, 10.2, 9.9], &[3.3, 3.35, NEVER]),
+        (&[10.0, NEVER, 10.1], &[3.3, 3.32, 3.35]),
+        (&[10.0, 10.2, NEVER, 9.9, 9.8], &[3.3, 3.35, 3.3, NEVER, NEVER]),
+    ] {
+        let found = compared(base, arm);
+        assert_eq!(found.grade, Grade::Faster, "{base:?} {arm:?}: {:?}", found.speed());
+    }
+}
+
+/// Pairs with ratios of e^1.08 and e^1.12, and a third run of the baseline that was watched for longer and longer.
+#[test]
+fn a_baseline_watched_longer_is_never_worse_evidence_of_a_slow_one() {
+    let mut before = 0.0;
+    for watched in [20.0, 33.0, 40.0, 50.0, 60.0, 74.0, 90.0, 400.0] {
+        let arm = [10.0; 3];
+        let mut rows = sweep(&[10.0 * 1.08_f64.exp(), 10.0 * 1.12_f64.exp(), NEVER], &arm);
+        let attempt = rows.runs.iter_mut().find(|run| run.cell == 0 && run.repeat == 2).unwrap();
+        let attempt = attempt.attempt.as_mut().unwrap();
+        let end = attempt.metrics.last_mut().unwrap();
+        end.at = Nanos((watched * 1e9) as u64);
+        attempt.training = Some(end.at);
+        let found = compare_rows(&rows).remove(0).remove(0);
+        let sure = found.speed().sure.unwrap();
+        assert!(sure > 0.975 && sure > before - 0.02, "{watched}: {sure} after {before}");
+        before = sure;
+    }
+}
+
 #[test]
 fn a_baseline_that_reaches_more_often_is_never_worse_evidence_of_a_slow_one() {
     let arm = [10.0, 10.1, 9.9, 10.2, 9.8];

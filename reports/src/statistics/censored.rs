@@ -61,23 +61,28 @@ pub(crate) fn with_bounds(differences: &[Difference]) -> Vec<f64> {
 /// chance, and 6 % of sweeps claim something false where an arm that spreads three times as much is watched until one run in six is late.
 const PREDICTED: f64 = 0.98;
 
-/// The fit to the exact differences and to the bounds near them as if no side could fail to reach the target for good; `None` if no
-/// bound is near, or with fewer than two exact differences.
+/// The fit to the exact differences and to the bounds near them of one side, as if that side could not fail to reach the target for good;
+/// `None` if none of its bounds is near, or with fewer than two exact differences. `least_variance` is that of reading the differences
+/// on a grid.
 ///
 /// A bound is near if it does not lie beyond what the exact differences predict of one more. Behind a near one is a run that may just
 /// have been slow: to leave it out favours the side that missed. A bound says little of the spread, whose degrees of freedom are those
 /// of the exact differences.
-pub(crate) fn fit_near(differences: &[Difference]) -> Option<Summary> {
+pub(crate) fn fit_near(differences: &[Difference], side: Side, least_variance: f64) -> Option<Summary> {
     let values: Vec<f64> = differences.iter().filter_map(exactly).collect();
     let exact = Summary::of(&values)?;
-    let deviation = (exact.variance * (1.0 + exact.size.recip())).sqrt();
-    let reach = student_quantile(0.5 + PREDICTED / 2.0, exact.freedom)? * deviation;
-    let is_near = |bound: &Bounded| (bound.at - exact.mean).abs() <= reach;
+    let variance = exact.variance.max(least_variance);
+    if variance == 0.0 {
+        return None;
+    }
+    let reach = student_quantile(0.5 + PREDICTED / 2.0, exact.freedom)?
+        * (variance * (1.0 + exact.size.recip())).sqrt();
+    let is_near = |bound: &Bounded| bound.side == side && (bound.at - exact.mean).abs() <= reach;
     let bounded: Vec<Bounded> = differences.iter().filter_map(Bounded::of).filter(is_near).collect();
     if bounded.is_empty() {
         return None;
     }
-    let start = Model { mean: exact.mean, deviation: exact.variance.sqrt(), never: [0.0; 2] };
+    let start = Model { mean: exact.mean, deviation: variance.sqrt(), never: [0.0; 2] };
     let model =
         start.converged(|model| Model { never: [0.0; 2], ..model.improved(&values, &bounded, [0.0; 2]) });
     Some(Summary { freedom: exact.freedom, ..model.summary(values.len(), &bounded) })
@@ -92,13 +97,13 @@ fn exactly(difference: &Difference) -> Option<f64> {
 
 /// Which side of a pair missed the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     Minuend,
     Subtrahend,
 }
 
 impl Side {
-    const ALL: [Self; 2] = [Self::Minuend, Self::Subtrahend];
+    pub(crate) const ALL: [Self; 2] = [Self::Minuend, Self::Subtrahend];
 
     fn is_never(self, difference: &Difference) -> bool {
         match self {
@@ -166,7 +171,11 @@ impl Model {
         // Inverse of Mill's ratio; far in the tail it approaches z.
         let hazard = if beyond > 1e-12 { Normal::standard().pdf(z) / beyond } else { z.max(0.0) };
         Expected {
-            real: if possible > 0.0 { possible / (possible + never) } else { 0.0 },
+            real: match (never > 0.0, possible > 0.0) {
+                (false, _) => 1.0,
+                (true, true) => possible / (possible + never),
+                (true, false) => 0.0,
+            },
             mean: self.mean + sign * self.deviation * hazard,
             variance: self.deviation.powi(2) * (1.0 - hazard * (hazard - z)).clamp(0.0, 1.0),
         }
@@ -228,24 +237,42 @@ mod tests {
 
     #[test]
     fn a_bound_is_near_where_the_others_predict_values() {
-        let of = |bound| fit_near(&[Exact(1.0), bound, Exact(1.2)]);
+        let both = |differences: &[Difference]| Side::ALL.map(|side| fit_near(differences, side, 0.0));
+        let is_near = |bound| both(&[Exact(1.0), bound, Exact(1.2)]).map(|found| found.is_some());
         // 31.8205 * 0.1414 * sqrt(1.5) = 5.5114 around 1.1.
         for (bound, near) in [
-            (AtLeast(6.61), true),
-            (AtLeast(6.62), false),
-            (AtMost(-4.41), true),
-            (AtMost(-4.42), false),
-            (MinuendNever(1.1), false),
+            (AtLeast(6.61), [true, false]),
+            (AtLeast(6.62), [false, false]),
+            (AtMost(-4.41), [false, true]),
+            (AtMost(-4.42), [false, false]),
+            (MinuendNever(1.1), [false, false]),
         ] {
-            assert_eq!(of(bound).is_some(), near, "{bound:?}");
+            assert_eq!(is_near(bound), near, "{bound:?}");
         }
         // 6.9646 * 0.1 * sqrt(4 / 3) = 0.8042 around 1.1.
         let exact = [1.0, 1.1, 1.2].map(Exact);
-        let of = |bounds: &[Difference]| fit_near(&[&exact[..], bounds].concat());
-        assert_eq!(of(&[AtMost(0.29), AtLeast(1.91)]), None);
-        assert_eq!(of(&[AtMost(0.3), AtLeast(1.91)]), of(&[AtMost(0.3)]));
-        close(of(&[AtMost(0.3)]).unwrap().freedom, 2.0, 1e-12);
-        assert_eq!(fit_near(&[Exact(1.0), AtMost(1.0)]), None);
+        let of = |bounds: &[Difference]| both(&[&exact[..], bounds].concat());
+        assert_eq!(of(&[AtMost(0.29), AtLeast(1.91)]), [None, None]);
+        let [none, one] = of(&[AtMost(0.3), AtLeast(1.91)]);
+        assert_eq!((none, one), (None, of(&[AtMost(0.3)])[1]));
+        let one = one.unwrap();
+        close(one.freedom, 2.0, 1e-12);
+        assert!(one.mean < 0.9 && one.size > 3.0 && one.size < 4.0, "{one:?}");
+        assert_eq!(both(&[Exact(1.0), AtMost(1.0)]), [None, None]);
+        // One that is hardly near counts all the same.
+        let [far, _] = both(&[Exact(1.0), AtLeast(6.61), Exact(1.2)]);
+        assert!(far.unwrap().mean > 2.9, "{far:?}");
+    }
+
+    #[test]
+    fn differences_that_agree_on_a_grid_have_its_variance() {
+        let same = [Exact(1.0), Exact(1.0), AtLeast(1.0)];
+        assert_eq!(fit_near(&same, Side::Minuend, 0.0), None);
+        let found = fit_near(&same, Side::Minuend, 1e-4).unwrap();
+        assert!(found.mean > 1.0 && found.size > 2.0, "{found:?}");
+        let late = [Exact(1.0), Exact(1.0), AtLeast(1.3)];
+        assert_eq!(fit_near(&late, Side::Minuend, 0.0), None);
+        assert!(fit_near(&late, Side::Minuend, 1e-4).is_some());
     }
 
     #[test]
@@ -256,12 +283,13 @@ mod tests {
         let values: Vec<f64> = (0..30).map(quantile).collect();
         let bounded = values.iter().map(|value| if *value < 2.2 { Exact(*value) } else { AtLeast(2.2) });
         let exact: Vec<f64> = values.iter().copied().filter(|value| *value < 2.2).collect();
-        let found = fit_near(&bounded.collect::<Vec<_>>()).unwrap();
+        let found = fit_near(&bounded.collect::<Vec<_>>(), Side::Minuend, 0.0).unwrap();
         close(found.mean, brute_force(&exact, 2.2, values.len() - exact.len()), 0.02);
         close(found.freedom, exact.len() as f64 - 1.0, 1e-12);
         // Of the other side, the mirror image.
         let mirrored = values.iter().map(|value| if *value < 2.2 { Exact(-value) } else { AtMost(-2.2) });
-        close(fit_near(&mirrored.collect::<Vec<_>>()).unwrap().mean, -found.mean, 1e-9);
+        let mirrored = fit_near(&mirrored.collect::<Vec<_>>(), Side::Subtrahend, 0.0).unwrap();
+        close(mirrored.mean, -found.mean, 1e-9);
     }
 
     #[test]

@@ -258,8 +258,8 @@ fn ratios(findings: &Findings) -> String {
          the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
          (Boag 1949), so that a miss costs precision, not the verdict. A claim must also hold without these pairs, and with those near the others as \
-         slow runs. Two pairs beside one with a miss are tested with the one degree of freedom that they have; where the bound alone says more, it is \
-         the test, and either counts twice. Where most pairs miss the baseline's side only, it is taken to have reached \
+         slow runs, where that weakens it; the interval reaches over all readings. Two pairs beside one or two with a miss are tested with the one degree of freedom that they have, or, where that claims more, by \
+         the bound, and where there are both either counts twice. Where most pairs miss the baseline's side only, it is taken to have reached \
          the target when it was last watched, which favours it. A target is reached between two evaluations: where the runs spread less than the evaluations lie apart, \
          intervals are widened by what that hides. Arms with equal weights need the same steps exactly, and are compared by their step time.",
         verdict::whole_percent(findings.thresholds.confidence)
@@ -272,7 +272,7 @@ fn tests(findings: &Findings) -> String {
     let [three, four, five] = smallest;
     format!(
         "A t test of the pairs against the edge of the smallest effect that matters, corrected by Holm's method for the {} compared with the \
-         baseline under a condition. \"Sure\" is one less the one-sided p of that claim, corrected the same way (the p of the table are two-sided), so that it exceeds {} exactly where the grade says so; where evaluations hide \
+         baseline under a condition, those that missed the target included. \"Sure\" is one less the one-sided p of that claim, corrected the same way (the p of the table are two-sided), so that it exceeds {} exactly where the grade says so; where evaluations hide \
          a part it is a lower bound. Intervals hold each for itself, without the correction. Which arm leads is tested against each other arm, with the spread of the two alone. Beside it, and \
          not part of the grade, stand the exact permutation test of the unpaired runs and the sign-flip test of the pairs; with three runs per side \
          the former cannot go below {three}, with four {four}, with five {five}.",

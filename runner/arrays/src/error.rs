@@ -222,7 +222,12 @@ impl ArrayError {
             ArrayFault::Nothing { .. } => "store at least one sample of at least one value".into(),
             ArrayFault::TooMany { .. } => "store fewer samples".into(),
             ArrayFault::Memory { .. } => "store fewer samples, or take a machine with more memory".into(),
-            ArrayFault::NotFinite { .. } => "replace or leave out such samples: `np.nan_to_num(x)`".into(),
+            ArrayFault::NotFinite { value, .. } if value.is_finite() => {
+                "scale the values, which 32 bits hold up to 3.4e38: `x / np.abs(x).max()`".into()
+            }
+            ArrayFault::NotFinite { .. } => {
+                "leave out such samples, or give them values: `np.nan_to_num(x, posinf=0, neginf=0)`".into()
+            }
             ArrayFault::Label { .. } => {
                 "number the classes from 0: `np.unique(y, return_inverse=True)[1]`, of training and test labels together"
                     .into()

@@ -219,11 +219,15 @@ fn values_that_nothing_can_be_learned_from_are_refused_with_their_place() {
         (
             TRAIN_X,
             f4("(3, 2)", &spoiled),
-            "has NaN at [1, 1], which is no finite 32-bit number; replace or leave out such samples: \
-             `np.nan_to_num(x)`",
+            "has NaN at [1, 1], which is no finite 32-bit number; leave out such samples, or give them values: \
+             `np.nan_to_num(x, posinf=0, neginf=0)`",
         ),
         (TEST_X, f4("(1, 2)", &[f32::NEG_INFINITY, 0.0]), "has -inf at [0, 0]"),
-        (TEST_X, npy("<f8", "False", "(1, 2)", &doubles), "has 1e39 at [0, 1]"),
+        (
+            TEST_X,
+            npy("<f8", "False", "(1, 2)", &doubles),
+            "has 1e39 at [0, 1], which is no finite 32-bit number; scale the values",
+        ),
         (
             TRAIN_Y,
             npy("|i1", "False", "(3,)", &[0, 1, 255]),

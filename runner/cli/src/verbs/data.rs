@@ -260,6 +260,16 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     let arrays = described.map_err(|problems| told(&problems, console))?;
     // Values that no rank would train on are found here, before a run.
     load(&args.folder, &mut |_| ()).map_err(|error| told(&[error.into()], console))?;
+    if let Shape::Image(channels, rows, columns @ (1 | 3 | 4)) = arrays.shape
+        && channels > columns
+    {
+        console.warn(
+            &format!(
+                "a sample of [{channels}, {rows}, {columns}] looks like an image with its channels last"
+            ),
+            "put them first: `x.transpose(0, 3, 1, 2)`",
+        );
+    }
     let shape = match arrays.shape {
         Shape::Flat(size) => format!("[{size}], a flat vector"),
         Shape::Image(channels, rows, columns) => {

@@ -2,6 +2,7 @@
 //! each part of the description.
 
 pub(crate) mod assign;
+pub(crate) mod batch_norm;
 pub(crate) mod cell;
 mod checkpoint;
 pub(crate) mod collective;

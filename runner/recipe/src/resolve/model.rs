@@ -190,7 +190,10 @@ fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Findin
         .at_option(cell.settings.span(FILE).or(cell.settings.span(KIND)), "this file")
         .at_option(cell.settings.span(DATASET_KIND), "the data it is to learn")
         .note(value::more("R143"))
-        .cure("mend the path, or the model, and export it by `torch.jit.script(model).save(\"model.pt\")`")
+        .cure(
+            "mend the path, or the model, and export it by `torch.jit.script(model).save(\"model.pt\")`; what `torch.save` writes is \
+             another format",
+        )
 }
 
 /// A file whose scores do not tell the classes of the data apart.

@@ -48,6 +48,15 @@ pub struct PlacedLayer {
 }
 
 impl PlacedLayer {
+    /// Of batch norm, or of a block with it, the least number of an example's values that a mean is over; `None` without it.
+    pub(crate) fn normalised_values(&self) -> Option<u64> {
+        match (&self.layer, self.input) {
+            (Layer::BatchNorm, Shape::Image(_, rows, columns)) => Some(rows as u64 * columns as u64),
+            (Layer::BatchNorm, _) => Some(1),
+            _ => self.paths.layers().filter_map(Self::normalised_values).min(),
+        }
+    }
+
     /// Whether its result depends on the other examples of the batch: batch norm, or a block of any kind with it.
     pub fn looks_across_batch(&self) -> bool {
         match self.layer {

@@ -186,6 +186,14 @@ fn impossible_batch_norm() {
     check(
         "impossible_batch_norm",
         &[
+            (
+                "of single values",
+                &[
+                    gmp,
+                    "[train]\nglobal-batch = 4\nepochs = 1",
+                    &sequential(&["\"flatten\"", LINEAR, "\"batch-norm\"", LINEAR]),
+                ],
+            ),
             ("above split layers", &[gmp, &sequential(&["\"flatten\"", LINEAR, "\"batch-norm\"", LINEAR])]),
             (
                 "in a block above split layers",

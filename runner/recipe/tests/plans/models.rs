@@ -197,3 +197,29 @@ fn a_sequential_model_is_what_it_lists() {
     assert_eq!(model.parameters(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
     assert_eq!(model.layered().unwrap().layers.len(), 6);
 }
+
+/// Each of four workers takes the mean of a channel over its samples, and over the places of an image.
+#[test]
+fn a_batch_norm_of_single_values_is_warned_of() {
+    let warned = |batch: &str, layers: &str| {
+        let train = format!("[train]\nepochs = 1\n{batch}");
+        let model = format!(
+            "[model]\nkind = \"sequential\"\nlayers = [{layers}, {{ kind = \"linear\", outputs = 10 }}]"
+        );
+        plan(&[&train, &model]).warnings.iter().any(|warning| warning.code == "R211")
+    };
+    let flat = "\"flatten\", { kind = \"linear\", outputs = 8 }, \"batch-norm\"";
+    let block = "\"flatten\", { kind = \"residual\", branch = [\"batch-norm\"] }";
+    for (batch, layers, expected) in [
+        ("global-batch = 4", flat, true),
+        ("global-batch = 4", block, true),
+        ("global-batch = 8", flat, false),
+        ("global-batch = 7", flat, true),
+        ("global-batch = 15\naccumulate = 2", flat, true),
+        ("global-batch = 16\naccumulate = 2", flat, false),
+        ("global-batch = 4", "\"batch-norm\", \"flatten\"", false),
+        ("global-batch = 4", "\"flatten\"", false),
+    ] {
+        assert_eq!(warned(batch, layers), expected, "{batch}: {layers}");
+    }
+}

@@ -49,6 +49,12 @@ pub(super) const WARNINGS: &[Code] = &[
          Lengths in epochs are of the training samples that are not held out.",
     ),
     code(
+        "R211",
+        "a batch norm of single values",
+        "Batch norm subtracts the mean of a channel over the samples that a worker sees at once, and over the places of an image. Where that is \
+         one value, its result is 0 whatever comes in, and no gradient passes it. PyTorch refuses such a batch.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \
