@@ -344,6 +344,28 @@ fn claims_hold_for_several_arms_of_which_some_miss() {
     honest(&[0.1, 0.3].map(|misses| Structure { misses, arms: 4, repeats: 3, ..PLAIN }));
 }
 
+/// Two of three arms never reach the target: the third is tested as one of three.
+#[test]
+fn arms_that_missed_are_part_of_the_family() {
+    let structure = Structure { arms: 4, ..PLAIN };
+    let mut rows = structure.template();
+    structure.fill(&mut rows, 1.2, &mut Draws(ChaCha8Rng::seed_from_u64(20_261_129)));
+    for run in rows.runs.iter_mut().filter(|run| run.cell > 1) {
+        run.attempt.as_mut().unwrap().metrics[1].value = 0.5;
+    }
+    let found = compare(&Study::new(&rows, None).unwrap(), THRESHOLDS).remove(0);
+    let grades: Vec<Grade> = found.iter().map(|found| found.grade).collect();
+    assert_eq!(grades[1..], [Grade::DidNotReach; 2]);
+    let time = found[0].time_to_target.as_ref().unwrap();
+    let (alone, corrected) = (time.p_beyond.unwrap(), time.p_holm.unwrap());
+    assert!(alone < 0.3 && (corrected - 3.0 * alone).abs() < 1e-12, "{corrected} is not 3 x {alone}");
+    let doubt = 1.0 - time.sure.unwrap();
+    assert!((doubt - 1.5 * alone).abs() < 1e-12, "{doubt} is not half of 3 x {alone}");
+    // Of the steps' time nothing is missed.
+    let step = &found[0].step_time;
+    assert!(step.p_beyond.is_none_or(|alone| step.p_holm.unwrap() >= alone));
+}
+
 /// One run in twenty misses: a quarter of the sweeps of three repeats have a miss.
 #[test]
 fn a_miss_of_three_repeats_does_not_lose_the_verdict() {
