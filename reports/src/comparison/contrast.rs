@@ -85,7 +85,7 @@ impl Contrast {
     pub(crate) fn new(cell: &ArmCell, base: &ArmCell, pairs: Pairs, measure: Measure, equal: bool) -> Self {
         let exact = pairs.exact();
         let whole = Summary::of(&exact).filter(|_| exact.len() < pairs.differences.len());
-        let bounds = || Summary::of(&censored::with_bounds(&pairs.differences));
+        let bounds = || Summary::of(&pairs.bounds());
         let missed = [pairs.baseline_missed(), pairs.arm_missed()];
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
@@ -103,8 +103,7 @@ impl Contrast {
         }
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
         let few = exact.len() < FEWEST_PAIRS || exact.len() * 2 < pairs.differences.len();
-        // A seed that both missed hides which of them was slower.
-        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few && pairs.both_missed == 0;
+        let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
         let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
         let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
         if has_two_pairs(&pairs) {
@@ -165,8 +164,7 @@ impl Contrast {
         self.choose(thresholds, hidden);
         let one_sided = self.pairs.baseline_missed() > 0 && self.pairs.arm_missed() == 0;
         if self.mean.is_none() && one_sided {
-            let bounds = statistics::average(&censored::with_bounds(&self.pairs.differences));
-            self.at_least = bounds.map(f64::exp);
+            self.at_least = statistics::average(&self.pairs.bounds()).map(f64::exp);
         }
         let whole = censored::exact_mean(&self.pairs.differences)
             .filter(|_| self.least.is_none() && self.most.is_none());

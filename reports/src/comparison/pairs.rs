@@ -1,7 +1,7 @@
 //! The runs of two arms, paired by seed.
 
 use crate::statistics::Grid;
-use crate::statistics::censored::Difference;
+use crate::statistics::censored::{self, Difference};
 use crate::study::{ArmCell, Condition, JudgedRun, Measure};
 
 /// What a run did by one measure.
@@ -54,6 +54,14 @@ impl Pairs {
             _ => None,
         };
         self.differences.iter().filter_map(exact).collect()
+    }
+
+    /// The differences with each bound in the place of a value. Of a pair of which neither side reached the target it is not known which
+    /// was slower: it counts as equal, and not as none, because those that reached may have been the fast ones.
+    pub(crate) fn bounds(&self) -> Vec<f64> {
+        let mut bounds = censored::with_bounds(&self.differences);
+        bounds.extend(vec![0.0; self.both_missed]);
+        bounds
     }
 
     /// Pairs of which only the baseline missed.

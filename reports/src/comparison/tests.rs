@@ -151,6 +151,14 @@ fn a_seed_more_does_not_lose_the_verdict_of_two_pairs() {
     }
 }
 
+#[test]
+fn a_baseline_that_never_reaches_is_slower_though_the_arm_missed_once() {
+    let found = compared(&[NEVER; 5], &[10.0, 10.1, 9.9, NEVER, 10.2]);
+    assert_eq!(found.grade, Grade::Faster, "{:?}", found.speed());
+    // Four pairs of 9.8 to 10.1, and one of 1.
+    assert!((found.speed().at_least.unwrap() - 6.3).abs() < 0.1, "{:?}", found.speed().at_least);
+}
+
 /// Pairs with ratios of e^1.08 and e^1.12, and a third run of the baseline that was watched for longer and longer.
 #[test]
 fn a_baseline_watched_longer_is_never_worse_evidence_of_a_slow_one() {
