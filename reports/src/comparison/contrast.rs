@@ -7,7 +7,7 @@ use crate::statistics::censored::{self, Side};
 use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, student_below};
 use crate::study::{ArmCell, Measure};
 
-/// Below this number of pairs nothing is settled, unless the weights are equal, or as many pairs have one side's miss.
+/// Below this number of pairs nothing is settled, unless the weights are equal, or [`has_two_pairs`].
 pub(crate) const FEWEST_PAIRS: usize = censored::FEWEST;
 
 /// The same for arms whose weights are equal bit for bit: their seeds tell nothing, only the machine spreads.
@@ -235,8 +235,9 @@ impl Contrast {
         p: impl Fn(&Summary) -> f64,
     ) -> f64 {
         let own = readings.into_iter().flatten().filter(|_| self.enough).map(|summary| p(&summary));
-        let own = own.reduce(f64::max).unwrap_or(1.0);
-        (self.tests * bound.map_or(own, |bound| own.min(p(&bound)))).min(1.0)
+        // What nothing speaks for is not claimed.
+        let one = own.reduce(f64::max).or_else(|| bound.map(|bound| p(&bound))).unwrap_or(1.0);
+        (self.tests * one).min(1.0)
     }
 
     fn claims(&self, edge: f64, hidden: (f64, f64)) -> Option<Claims> {

@@ -295,7 +295,7 @@ fn what_is_sure_is_what_is_graded() {
                     continue;
                 }
                 let graded = matches!(found.grade, Grade::Faster | Grade::Slower);
-                assert_eq!(found.speed().sure.unwrap_or(0.0) > 0.975, graded, "{found:?}");
+                assert_eq!(found.speed().sure.is_some_and(|sure| sure > 0.975), graded, "{found:?}");
                 seen[usize::from(graded)] += 1;
             }
         }

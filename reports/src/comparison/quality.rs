@@ -65,7 +65,7 @@ impl QualityGap {
             None => statistics::mean(&gaps, thresholds.confidence)?,
         };
         // Shares of the same samples differ by one at most.
-        let widest = if metric.higher_is_better() { 1.0 } else { f64::INFINITY };
+        let widest = if cell.classified(metric).is_some() { 1.0 } else { f64::INFINITY };
         let gap = gap.map(|end| end.clamp(-widest, widest));
         Some(Self { metric, gap, margin, pairs, mean, grade: Quality::Open })
     }

@@ -8,14 +8,14 @@
 //! ```
 
 #![expect(clippy::print_stdout, reason = "this program's answer")]
-#![expect(clippy::unwrap_used, reason = "a benchmark ends with what goes wrong")]
+#![expect(clippy::unwrap_used, reason = "the plan and the events are those of the tests")]
 #![expect(dead_code, reason = "of the plan and the events of the tests, some are used")]
 
 #[path = "../tests/store/world.rs"]
 mod world;
 
 use recipe::{AxisValue, Cell, Node, Plan, Run, RunSpec};
-use record::{Event, Nanos, Phase, PhaseTimes, Rank, StepRecord};
+use record::Event;
 use std::path::Path;
 use std::time::Instant;
 use store::{Driver, EventLog, RunState, Store, SweepEnd};
@@ -27,21 +27,25 @@ const BATCH: usize = 512;
 /// Evaluations of a run.
 const EVALUATIONS: u64 = 10;
 
+/// What keeps a store from being made.
+type Failure = Box<dyn std::error::Error>;
+
+const USAGE: &str = "large FOLDER runs RUNS RANKS STEPS, or large FOLDER spans COUNT";
+
 #[tokio::main]
-async fn main() {
+async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         [folder, "runs", runs, ranks, steps] => {
             let store = world::fresh(Path::new(folder)).await;
-            let plan = plan(runs.parse().unwrap(), ranks.parse().unwrap());
-            enter(&store, &plan, steps.parse().unwrap()).await;
+            enter(&store, &plan(runs.parse()?, ranks.parse()?), steps.parse()?).await
         }
         [folder, "spans", count] => {
             let store = world::fresh(Path::new(folder)).await;
-            ingest(&store, count.parse().unwrap()).await;
+            ingest(&store, count.parse()?).await
         }
-        _ => panic!("large FOLDER runs RUNS RANKS STEPS, or large FOLDER spans COUNT"),
+        _ => Err(USAGE.into()),
     }
 }
 
@@ -76,65 +80,25 @@ fn under(mut cell: Cell, plan: &Plan, rate: f64, ranks: u32) -> Cell {
     cell
 }
 
-async fn enter(store: &Store, plan: &Plan, steps: u64) {
+async fn enter(store: &Store, plan: &Plan, steps: u64) -> Result<(), Failure> {
     let (sweep, ids) = world::begin(store, plan, Driver::this()).await;
     for (place, run) in plan.runs.iter().enumerate() {
         let id = world::attempt(store, plan, &ids, place).await;
         let ranks = plan.cells[run.cell].spec.cluster.seats.len() as u32;
-        let mut log = EventLog::open(&store.attempt_directory(&ids[place], 1)).unwrap();
-        for batch in events(place as u64, ranks, steps).chunks(BATCH) {
-            log.append(batch).unwrap();
-            store.record_events(id, batch).await.unwrap();
+        let mut log = EventLog::open(&store.attempt_directory(&ids[place], 1))?;
+        let evaluated = (steps / EVALUATIONS).max(1);
+        for batch in world::seeded_run(place as u64, ranks, steps, evaluated).chunks(BATCH) {
+            log.append(batch)?;
+            store.record_events(id, batch).await?;
         }
         drop(log);
-        store.record_attempt_end(id, &world::end(RunState::Done)).await.unwrap();
+        store.record_attempt_end(id, &world::end(RunState::Done)).await?;
     }
-    store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await.unwrap();
+    store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await?;
+    Ok(())
 }
 
-/// What the ranks of a run report: steps of about 10 ms, and evaluations.
-fn events(run: u64, ranks: u32, steps: u64) -> Vec<Event> {
-    let mut events: Vec<Event> = (0..ranks).map(|rank| Event::Prepared(world::prepared(rank))).collect();
-    let mut begin = 0;
-    for number in 1..=steps {
-        let of_rank = |rank| step(run, Rank(rank), number, Nanos(begin));
-        let taken: Vec<StepRecord> = (0..ranks).map(of_rank).collect();
-        let longest = taken.iter().map(|step| step.length.0).max().unwrap_or(0);
-        events.extend(taken.into_iter().map(Event::Step));
-        begin += longest + 1_000;
-        if number % (steps / EVALUATIONS).max(1) == 0 {
-            let mut metric = world::metric(number, 0.95 * number as f64 / steps as f64);
-            metric.at = Nanos(begin);
-            events.push(Event::Metric(metric));
-        }
-    }
-    events
-}
-
-fn step(run: u64, rank: Rank, number: u64, begin: Nanos) -> StepRecord {
-    let typical = [
-        (Phase::Data, 200_000),
-        (Phase::Forward, 2_000_000),
-        (Phase::Backward, 3_500_000),
-        (Phase::Send, 150_000),
-        (Phase::WaitPeer, 800_000),
-        (Phase::Transfer, 1_200_000),
-        (Phase::Reduce, 300_000),
-        (Phase::Update, 700_000),
-        (Phase::Other, 15_000),
-    ];
-    let mut phases = PhaseTimes::default();
-    for (place, (phase, scale)) in (1..).zip(typical) {
-        let salt = run * 31 + number * 1_000_003 + u64::from(rank.0) * 7_919 + place;
-        let mixed = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        phases[phase] = Nanos(scale + mixed % (scale / 4 + 1));
-    }
-    let length = phases.iter().map(|(_, time)| time.0).sum();
-    let loss = Some(2.3 / number as f32);
-    StepRecord { begin, length: Nanos(length), phases, loss, ..world::step(rank.0, number, 2) }
-}
-
-async fn ingest(store: &Store, count: usize) {
+async fn ingest(store: &Store, count: usize) -> Result<(), Failure> {
     let plan = world::plan();
     let (_, ids) = world::begin(store, &plan, Driver::this()).await;
     let id = world::attempt(store, &plan, &ids, 1).await;
@@ -142,7 +106,8 @@ async fn ingest(store: &Store, count: usize) {
     let spans: Vec<Event> = (1..).flat_map(of_step).take(count).collect();
     let begin = Instant::now();
     for batch in spans.chunks(BATCH) {
-        store.record_events(id, batch).await.unwrap();
+        store.record_events(id, batch).await?;
     }
     println!("store spans count={count} us={:.1}", begin.elapsed().as_secs_f64() * 1e6);
+    Ok(())
 }

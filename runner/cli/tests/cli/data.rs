@@ -67,6 +67,28 @@ fn arrays_that_no_rank_would_train_on_are_found_before_a_run() {
 }
 
 #[test]
+fn images_with_their_channels_last_are_warned_of() {
+    let kitchen = Kitchen::new();
+    let write = |folder: &str, shape: &str| {
+        std::fs::create_dir(kitchen.path(folder)).unwrap();
+        let array = |element: &str, shape: &str, bytes: &[u8]| {
+            let header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
+            [b"\x93NUMPY\x01\x00\x76\x00", format!("{header:<117}\n").as_bytes(), bytes].concat()
+        };
+        for half in ["train", "test"] {
+            let name = |what: &str| kitchen.path(&format!("{folder}/{half}_{what}.npy"));
+            std::fs::write(name("x"), array("|u1", shape, &[0; 2 * 3 * 8 * 8])).unwrap();
+            std::fs::write(name("y"), array("|u1", "(2,)", &[0, 1])).unwrap();
+        }
+        kitchen.run(&["data", "describe", folder]).code(0).err
+    };
+    let last = write("last", "(2, 8, 8, 3)");
+    assert!(last.contains("a sample of [8, 8, 3] looks like an image with its channels last"), "{last}");
+    assert!(last.contains("x.transpose(0, 3, 1, 2)"), "{last}");
+    assert_eq!(write("first", "(2, 3, 8, 8)"), "");
+}
+
+#[test]
 fn what_a_folder_of_pictures_leaves_out_is_counted() {
     let kitchen = Kitchen::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-pictures");

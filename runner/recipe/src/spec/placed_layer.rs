@@ -48,24 +48,23 @@ pub struct PlacedLayer {
 }
 
 impl PlacedLayer {
-    /// Of batch norm, or of a block with it, the least number of an example's values that a mean is over; `None` without it.
-    pub(crate) fn normalised_values(&self) -> Option<u64> {
-        match (&self.layer, self.input) {
-            (Layer::BatchNorm, Shape::Image(_, rows, columns)) => Some(rows as u64 * columns as u64),
-            (Layer::BatchNorm, _) => Some(1),
-            _ => self.paths.layers().filter_map(Self::normalised_values).min(),
-        }
-    }
-
     /// Whether its result depends on the other examples of the batch: batch norm, or a block of any kind with it.
     pub fn looks_across_batch(&self) -> bool {
+        self.normalised_values().is_some()
+    }
+
+    /// Of batch norm, or of a block with it, the least number of an example's values that a mean is over; `None` without it.
+    pub(crate) fn normalised_values(&self) -> Option<u64> {
         match self.layer {
-            Layer::BatchNorm => true,
+            Layer::BatchNorm => Some(match self.input {
+                Shape::Image(_, rows, columns) => rows as u64 * columns as u64,
+                Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..) => 1,
+            }),
             Layer::Residual { .. }
             | Layer::Branches { .. }
             | Layer::Block { .. }
             | Layer::Frozen { .. }
-            | Layer::AuxiliaryHead { .. } => self.paths.layers().any(Self::looks_across_batch),
+            | Layer::AuxiliaryHead { .. } => self.paths.layers().filter_map(Self::normalised_values).min(),
             Layer::Linear { .. }
             | Layer::Conv { .. }
             | Layer::MaxPool { .. }
@@ -81,7 +80,7 @@ impl PlacedLayer {
             | Layer::Gelu
             | Layer::TiedHead
             | Layer::Dropout { .. }
-            | Layer::Flatten => false,
+            | Layer::Flatten => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A disk that is full when an attempt has ended: the run counts, what there was stays, and a warning says what to do.
 
 use crate::rebuild::dump;
-use crate::rolled_up::{exported, long_run, reported, seen};
-use crate::world::{end, fresh, plan};
+use crate::rolled_up::{exported, reported, seen};
+use crate::world::{end, fresh, long_run, plan};
 use record::{Event, Rank, SamplesRecord};
 use sqlx::{Connection, SqliteConnection};
 use std::fmt::{Debug, Write};

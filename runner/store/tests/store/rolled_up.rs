@@ -2,61 +2,13 @@
 
 use crate::rebuild::dump;
 use crate::thinned::{traced, usual};
-use crate::world::{attempt, begin, end, fresh, metric, plan, prepared, step};
+use crate::world::{attempt, begin, end, fresh, long_run, plan};
 use recipe::{KeptSteps, Plan};
-use record::{Event, LaneId, Nanos, Phase, PhaseTimes, StepRecord};
+use record::{Event, LaneId};
 use std::path::Path;
 use store::{
     DATABASE, Driver, EventLog, ExportTable, RunId, RunState, Selection, Store, SweepEnd, Value, rebuild,
 };
-
-/// Lengths of about 10 ms that differ from step to step.
-pub(crate) fn long_run(ranks: u32, steps: u64) -> Vec<Event> {
-    let mut events: Vec<Event> = (0..ranks).map(|rank| Event::Prepared(prepared(rank))).collect();
-    let mut begin = 0;
-    for number in 1..=steps {
-        let mut longest = 0;
-        for rank in 0..ranks {
-            let noise = |salt: u64, scale: u64| {
-                let mixed =
-                    (number * 1_000_003 + u64::from(rank) * 7_919 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                scale + (mixed >> 40) % (scale / 4 + 1)
-            };
-            let mut phases = PhaseTimes::default();
-            let typical = [
-                (Phase::Data, 200_000),
-                (Phase::Forward, 2_000_000),
-                (Phase::Backward, 3_500_000),
-                (Phase::Send, 150_000),
-                (Phase::WaitPeer, 800_000),
-                (Phase::Transfer, 1_200_000),
-                (Phase::Reduce, 300_000),
-                (Phase::Update, 700_000),
-                (Phase::Other, 15_000),
-            ];
-            for (place, (phase, scale)) in (1..).zip(typical) {
-                phases[phase] = Nanos(noise(place, scale));
-            }
-            let length = phases.iter().map(|(_, time)| time.0).sum();
-            longest = longest.max(length);
-            let loss = Some(2.3 / number as f32 + noise(99, 1_000) as f32 / 1e5);
-            events.push(Event::Step(StepRecord {
-                begin: Nanos(begin),
-                length: Nanos(length),
-                phases,
-                loss,
-                bytes_out: 2_600_000,
-                bytes_in: 2_600_000,
-                ..step(rank, number, 2)
-            }));
-        }
-        begin += longest + 1_000;
-        if number % 500 == 0 {
-            events.push(Event::Metric(metric(number, number as f64 / steps as f64)));
-        }
-    }
-    events
-}
 
 /// A run of number 1 of the plan that has reported these events to its log and to the store.
 pub(crate) async fn reported(

@@ -1,8 +1,8 @@
 //! What is kept of the losses and the spans of a long run that has ended, and what happens where the disk is full.
 
 use crate::rebuild::dump;
-use crate::rolled_up::{exported, long_run, reported, seen};
-use crate::world::{end, fresh, plan, prepared, step};
+use crate::rolled_up::{exported, reported, seen};
+use crate::world::{end, fresh, long_run, plan, prepared, step};
 use recipe::Plan;
 use record::{Event, LaneId, Nanos, Phase, Rank, SpanRecord, StepRecord};
 use std::collections::BTreeMap;

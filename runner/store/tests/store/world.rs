@@ -246,6 +246,62 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
     events
 }
 
+/// Steps of about 10 ms that differ from step to step, and an evaluation every 500.
+pub(crate) fn long_run(ranks: u32, steps: u64) -> Vec<Event> {
+    seeded_run(0, ranks, steps, 500)
+}
+
+/// The same of a run with this seed, with an evaluation every `evaluated` steps.
+pub(crate) fn seeded_run(seed: u64, ranks: u32, steps: u64, evaluated: u64) -> Vec<Event> {
+    let mut events: Vec<Event> = (0..ranks).map(|rank| Event::Prepared(prepared(rank))).collect();
+    let mut begin = Nanos(0);
+    for number in 1..=steps {
+        let mut end = begin;
+        for rank in 0..ranks {
+            let step = noisy_step(seed, rank, number, begin);
+            end = end.max(Nanos(begin.0 + step.length.0));
+            events.push(Event::Step(step));
+        }
+        begin = Nanos(end.0 + 1_000);
+        if number % evaluated == 0 {
+            events.push(Event::Metric(metric(number, number as f64 / steps as f64)));
+        }
+    }
+    events
+}
+
+fn noisy_step(seed: u64, rank: u32, number: u64, begin: Nanos) -> StepRecord {
+    let noise = |salt: u64, scale: u64| {
+        let mixed = (seed * 31 + number * 1_000_003 + u64::from(rank) * 7_919 + salt)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        scale + (mixed >> 40) % (scale / 4 + 1)
+    };
+    let typical = [
+        (Phase::Data, 200_000),
+        (Phase::Forward, 2_000_000),
+        (Phase::Backward, 3_500_000),
+        (Phase::Send, 150_000),
+        (Phase::WaitPeer, 800_000),
+        (Phase::Transfer, 1_200_000),
+        (Phase::Reduce, 300_000),
+        (Phase::Update, 700_000),
+        (Phase::Other, 15_000),
+    ];
+    let mut phases = PhaseTimes::default();
+    for (place, (phase, scale)) in (1..).zip(typical) {
+        phases[phase] = Nanos(noise(place, scale));
+    }
+    StepRecord {
+        begin,
+        length: Nanos(phases.iter().map(|(_, time)| time.0).sum()),
+        phases,
+        loss: Some(2.3 / number as f32 + noise(99, 1_000) as f32 / 1e5),
+        bytes_out: 2_600_000,
+        bytes_in: 2_600_000,
+        ..step(rank, number, 2)
+    }
+}
+
 pub(crate) fn usage(rank: u32) -> UsageRecord {
     UsageRecord {
         rank: Rank(rank),

@@ -63,7 +63,8 @@ impl Bench {
             let folder = self.folder.path().join(format!("spans-{turn}"));
             let program = Child::new(&self.large.to_string_lossy()).argument(&folder);
             let output = program.arguments(&["spans", SPANS]).read()?;
-            taken.extend(lines(&output, "store").first().and_then(|line| line.value("us")));
+            let said = lines(&output, "store");
+            taken.push(said.first().and_then(|line| line.value("us")).context("it printed no time")?);
             fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         table.push(vec!["1 run".into(), format!("records {SPANS} spans"), times(&taken), String::new()]);
