@@ -118,8 +118,8 @@ fn each_library_has_one_crate_that_knows_it() {
         ("ureq", &["datasets"]),
         ("minijinja", &["reports"]),
         // The second is a part of the binding.
-        ("tch", &["worker", "autograd"]),
-        ("torch-sys", &["worker", "autograd"]),
+        ("tch", &["worker", "torch-native"]),
+        ("torch-sys", &["worker", "torch-native"]),
     ];
     for (library, only) in few {
         let users = crates().into_iter().filter(|(_, all)| all.iter().any(|(other, _)| other == library));

@@ -8,6 +8,7 @@ mod context;
 mod disk;
 mod ending;
 mod environment;
+mod exchanges;
 mod exit;
 mod export;
 mod live;

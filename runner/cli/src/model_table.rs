@@ -45,17 +45,17 @@ fn table(model: &Model) -> String {
         Model::File(_) => UNKNOWN.to_owned(),
     };
     let weights = model.parameters() as u64;
-    let frozen = model.frozen_weights() as u64;
+    let (frozen, where_shown) = match model {
+        Model::Layers(_) => (model.frozen_weights(), "in parentheses"),
+        Model::File(file) => (file.layout.frozen, "in the file"),
+    };
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();
     let _ = writeln!(out, "operations of one example's forward pass, and values that are kept of it");
     let _ = writeln!(out, "a gradient is {}", human::bytes(FLOAT * weights));
     if frozen > 0 {
-        let _ = writeln!(
-            out,
-            "{} more weights in parentheses are neither trained nor sent",
-            human::thousands(frozen)
-        );
+        let frozen = human::thousands(frozen as u64);
+        let _ = writeln!(out, "{frozen} more weights {where_shown} are neither trained nor sent");
     }
     out
 }

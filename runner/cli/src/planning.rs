@@ -7,6 +7,9 @@ use crate::output::{self, Console, human};
 use recipe::{Colours, Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// What the repeats and evaluations of a plan can settle; empty for a single arm.
 pub(crate) fn evidence(plan: &Plan) -> String {
@@ -24,6 +27,24 @@ pub(crate) fn machine() -> Machine {
         .inside(&variable("SLURM_JOB_NODELIST"), &processors)
 }
 
+/// A user who waits longer than this is told what for.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// Does work that reads files, and says so where it takes long.
+fn patiently<T>(console: &Console, work: impl FnOnce() -> T) -> T {
+    let (ended, end) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if end.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                console.say("still reading the files that the recipe names (a model file is run, for at most two minutes)");
+            }
+        });
+        let result = work();
+        drop(ended);
+        result
+    })
+}
+
 /// Plans a recipe; its problems go to standard error.
 pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
     plan_from(&DiskFiles, args, console)
@@ -38,7 +59,7 @@ pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console)
         only: args.only.as_deref(),
         repeats: args.repeats,
     };
-    match recipe::plan(files, &request, &machine()) {
+    match patiently(console, || recipe::plan(files, &request, &machine())) {
         Ok(plan) => {
             draw(&plan.warnings, console);
             if plan.runs.is_empty() && args.only.is_some() {

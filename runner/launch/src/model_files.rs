@@ -46,6 +46,7 @@ mod tests {
     fn trains(file: &Path, sha256: &str) -> RunSpec {
         let layer = FileLayer {
             name: "fc".into(),
+            children: Vec::new(),
             parameters: vec![Parameter { name: "fc.weight".into(), shape: vec![10, 784] }],
             activations: 1 << 20,
             flops: 15_680,
@@ -55,6 +56,7 @@ mod tests {
             input: Shape::Image(1, 28, 28),
             classes: 10,
             layers: vec![layer],
+            frozen: 0,
         };
         RunSpec { model: Model::File(ModelFile { file: file.into(), layout }), ..spec(2) }
     }

@@ -35,7 +35,6 @@ pub use top_k::TopK;
 pub use truncate16::Truncate16;
 
 pub(crate) use kernels::{distance, dot};
-pub(crate) use top_k::kept;
 
 use crate::{Kind, Packet, StateError, StateVisitor, StepError};
 use recipe::{Codec, Compression, Route};
@@ -216,6 +215,19 @@ mod tests {
     fn numbers(seed: u64) -> Vec<f32> {
         let mut random = rng::keyed(seed, "linear", &[]);
         (0..200).map(|_| rng::below(&mut random, 60_001) as f32 - 30_000.0).collect()
+    }
+
+    #[test]
+    fn packets_have_the_sizes_that_a_plan_says() {
+        let buckets = [Codec::Terngrad { bucket: 7 }, Codec::Qsgd { levels: 4, bucket: 3 }];
+        let codecs = Codec::ALL.into_iter().chain(buckets).chain([Codec::Quantize8Gradient]);
+        for codec in codecs.filter(|codec| codec.route() != Route::Projected) {
+            let mut encoder = plain(codec, ORIGIN);
+            for elements in (0..40).chain([1000]) {
+                let packet = encoder.encode(SLOT, &vec![1.5; elements]);
+                assert_eq!(Some(packet.0.len()), codec.packet_bytes(elements), "{codec:?} of {elements}");
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::counted::{self, HEAD};
 use super::{Compressor, Guarantee, Slot};
 use crate::buffers::Buffers;
 use crate::{Packet, StepError};
+use recipe::share_of;
 
 /// Bytes of a position, and of a value.
 const POSITION: usize = 4;
@@ -35,7 +36,7 @@ impl TopK {
 
     /// Positions of the k largest elements, in ascending order.
     fn chosen(&mut self, x: &[f32]) -> &[u64] {
-        let k = kept(self.ratio, x.len());
+        let k = share_of(self.ratio, x.len());
         self.ranking.clear();
         self.ranking.extend(x.iter().enumerate().map(|(i, value)| rank(*value) << 32 | i as u64));
         if k < x.len() {
@@ -53,13 +54,6 @@ impl TopK {
 /// The smaller, the larger the magnitude.
 fn rank(value: f32) -> u64 {
     u64::from(!(value.to_bits() & 0x7fff_ffff))
-}
-
-/// How many of `n` elements a share of them is: rounded up, but for what the product's own rounding has added.
-pub(crate) fn kept(ratio: f64, n: usize) -> usize {
-    let exact = ratio * n as f64;
-    let slack = 1e-12 * n as f64;
-    ((exact - slack).ceil().max(0.0) as usize).min(n)
 }
 
 impl Compressor for TopK {
@@ -118,7 +112,7 @@ impl TopK {
         packet: &'a Packet,
         n: usize,
     ) -> Result<(impl Iterator<Item = usize> + 'a, impl Iterator<Item = f32> + 'a), StepError> {
-        let k = kept(self.ratio, n);
+        let k = share_of(self.ratio, n);
         let body = counted::body(packet, HEAD + (POSITION + VALUE) * k, n)?;
         let (positions, values) = body.split_at(POSITION * k);
         let positions = positions.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four) as usize);
@@ -150,7 +144,7 @@ mod tests {
         #[test]
         fn it_is_its_definition(x in samples::vectors(), ratio in 0.001..1.0_f64) {
             let mut codec = TopK::new(ratio);
-            let k = kept(ratio, x.len());
+            let k = share_of(ratio, x.len());
             prop_assert_eq!(codec.encode(SLOT, &x).0.len(), 4 + 8 * k);
             samples::assert_same_bits(&through(&mut codec, SLOT, &x), &expected(&x, k));
         }
@@ -178,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_share_is_rounded_up_and_its_product_is_not() {
-        assert_eq!([0.1, 0.01, 0.001, 1.0].map(|ratio| kept(ratio, 30)), [3, 1, 1, 30]);
-        assert_eq!([0.1, 0.3, 0.7].map(|ratio| kept(ratio, 1_000_000)), [100_000, 300_000, 700_000]);
-        assert_eq!(kept(0.01, 431_080), 4311);
+        assert_eq!([0.1, 0.01, 0.001, 1.0].map(|ratio| share_of(ratio, 30)), [3, 1, 1, 30]);
+        assert_eq!([0.1, 0.3, 0.7].map(|ratio| share_of(ratio, 1_000_000)), [100_000, 300_000, 700_000]);
+        assert_eq!(share_of(0.01, 431_080), 4311);
     }
 
     #[test]

@@ -11,8 +11,8 @@
 //! probabilities; positions that all ranks draw alike as in Vogels et al., NeurIPS 2019, section 5, "random K".
 
 use super::{Adder, Projection};
-use crate::compress::kept;
 use crate::{StepError, rng};
+use recipe::share_of;
 
 /// Keeps elements that are drawn.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl RandomK {
     ///
     /// Floyd's algorithm: Bentley, "Programming Pearls: a sample of brilliance", CACM 1987.
     fn positions(&mut self, n: usize, keys: &[u64]) -> Vec<usize> {
-        let k = kept(self.ratio, n);
+        let k = share_of(self.ratio, n);
         let mut random = rng::keyed(self.seed, "random-k", keys);
         self.drawn.clear();
         self.drawn.resize(n, false);

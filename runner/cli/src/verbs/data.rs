@@ -14,6 +14,7 @@ use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
 use pictures::{PictureError, PictureFolder};
 use recipe::{ArrayProblem, ArrayValues, DatasetKind, Family, Files, Shape};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -259,7 +260,8 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     };
     let arrays = described.map_err(|problems| told(&problems, console))?;
     // Values that no rank would train on are found here, before a run.
-    load(&args.folder, &mut |_| ()).map_err(|error| told(&[error.into()], console))?;
+    let loaded = load(&args.folder, &mut |_| ()).map_err(|error| told(&[error.into()], console))?;
+    let with_samples = loaded.train.labels.iter().collect::<BTreeSet<_>>().len();
     if let Shape::Image(channels, rows, columns @ (1 | 3 | 4)) = arrays.shape
         && channels > columns
     {
@@ -282,13 +284,18 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
         ArrayValues::Bytes => "bytes, normalised per channel",
         ArrayValues::Floats => "floats, taken as they are",
     };
+    let mut classes = human::thousands(arrays.classes.into());
+    if with_samples < arrays.classes as usize {
+        let _ =
+            write!(classes, ", of which {} have a training sample", human::thousands(with_samples as u64));
+    }
     let mut sheet = Sheet::new(&["property", "value"]);
     for (what, how) in [
         ("training samples", human::thousands(arrays.train.into())),
         ("test samples", human::thousands(arrays.test.into())),
         ("sample", shape),
         ("values", values.to_owned()),
-        ("classes", human::thousands(arrays.classes.into())),
+        ("classes", classes),
     ] {
         sheet.row(vec![what.into(), how.into()]);
     }

@@ -9,7 +9,7 @@ use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
-use crate::{model_table, transformed};
+use crate::{exchanges, model_table, transformed};
 use clap::{Args, ValueEnum};
 use recipe::{Cell, Plan};
 use serde_json::{Value, json};
@@ -68,7 +68,8 @@ pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Fa
     let decisions = decisions.as_deref();
     match args.format {
         Format::Table if args.full => {
-            let comments = model_table::comments(&plan) + &transformed::comments(&plan);
+            let comments =
+                model_table::comments(&plan) + &exchanges::comments(&plan) + &transformed::comments(&plan);
             output::data(&(plan.expanded.clone() + &comments))?;
         }
         Format::Table => output::data(&table(&plan, decisions, output::width()))?,
@@ -240,6 +241,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         });
         if full {
             value["spec"] = serde_json::to_value(&cell.spec).unwrap_or_default();
+            value["exchanges"] = exchanges::document(&cell.spec);
             value["transformed"] = transformed::document(&cell.spec).unwrap_or_default();
         }
         value

@@ -67,9 +67,9 @@ fn arrays_that_no_rank_would_train_on_are_found_before_a_run() {
 }
 
 #[test]
-fn images_with_their_channels_last_are_warned_of() {
+fn images_with_their_channels_last_are_warned_of_and_classes_without_samples_counted() {
     let kitchen = Kitchen::new();
-    let write = |folder: &str, shape: &str| {
+    let describe = |folder: &str, shape: &str, labels: [u8; 2]| {
         std::fs::create_dir(kitchen.path(folder)).unwrap();
         let array = |element: &str, shape: &str, bytes: &[u8]| {
             let header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
@@ -78,14 +78,18 @@ fn images_with_their_channels_last_are_warned_of() {
         for half in ["train", "test"] {
             let name = |what: &str| kitchen.path(&format!("{folder}/{half}_{what}.npy"));
             std::fs::write(name("x"), array("|u1", shape, &[0; 2 * 3 * 8 * 8])).unwrap();
-            std::fs::write(name("y"), array("|u1", "(2,)", &[0, 1])).unwrap();
+            std::fs::write(name("y"), array("|u1", "(2,)", &labels)).unwrap();
         }
-        kitchen.run(&["data", "describe", folder]).code(0).err
+        kitchen.run(&["data", "describe", folder]).code(0)
     };
-    let last = write("last", "(2, 8, 8, 3)");
+    let last = describe("last", "(2, 8, 8, 3)", [0, 1]).err;
     assert!(last.contains("a sample of [8, 8, 3] looks like an image with its channels last"), "{last}");
     assert!(last.contains("x.transpose(0, 3, 1, 2)"), "{last}");
-    assert_eq!(write("first", "(2, 3, 8, 8)"), "");
+    let first = describe("first", "(2, 3, 8, 8)", [0, 1]);
+    assert!(first.err.is_empty() && !first.out.contains("of which"), "{first:?}");
+    // A label that is none makes as many classes.
+    let typo = describe("typo", "(2, 3, 8, 8)", [0, 200]).out;
+    assert!(typo.contains("201, of which 2 have a training sample"), "{typo}");
 }
 
 #[test]

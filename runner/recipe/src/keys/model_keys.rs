@@ -49,7 +49,7 @@ pub(crate) const KEYS: &[Key] = &[
         "model.file",
         Kind::Path,
         "The TorchScript file of a model; relative to the recipe (on the command line: to the current folder). Its methods `stage0`, \
-         `stage1` and so on are its layers, else `forward` is one layer. The weights in the file are the initial weights of all repeats, and \
+         `stage1` and so on are its layers, else the modules of an `nn.Sequential`, else `forward` is one layer. The weights in the file are the initial weights of all repeats, and \
          weights without `requires_grad` stay as they are.",
     )
     .of(&[ModelKind::Torchscript.name()])

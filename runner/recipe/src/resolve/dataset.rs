@@ -61,7 +61,19 @@ impl<'a> Folders<'a> {
         let kind = KIND.of(cell.settings).name();
         let found = self.seen.entry((path.to_owned(), kind)).or_insert_with(|| of(self.files, path));
         match found {
-            Ok(profile) => *profile,
+            Ok(profile) => {
+                let here = span.or(cell.settings.span(KIND));
+                cell.findings.extend((profile.classes > profile.train).then(|| {
+                    let (classes, train) = (profile.classes, profile.train);
+                    Finding::new(
+                        "R212",
+                        format!("{classes} classes of {train} training samples: some have none"),
+                    )
+                    .at_option(here, "classes are counted from 0 to the largest label")
+                    .cure("look for a label that is none, or number the classes from 0 without a gap")
+                }));
+                *profile
+            }
             Err(problems) => {
                 cell.findings.extend(problems.iter().map(|problem| {
                     Finding::new("R023", problem.reason.clone())

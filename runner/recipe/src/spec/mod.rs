@@ -12,6 +12,7 @@ pub(crate) mod family;
 pub(crate) mod graph_words;
 pub(crate) mod labelled_text;
 pub(crate) mod layer;
+pub(crate) mod message_size;
 pub(crate) mod metric;
 pub(crate) mod model;
 pub(crate) mod model_file;

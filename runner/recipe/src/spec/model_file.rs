@@ -37,14 +37,25 @@ pub struct ModelLayout {
     pub classes: usize,
     /// The layers with weights, in the order of the flat vector.
     pub layers: Vec<FileLayer>,
+    /// Values of its tensors that are not trained, and stay as they are in the file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frozen: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A layer of a model file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileLayer {
-    /// Unique in the file.
+    /// Unique in the file: a method of its module, or the names of `children` with `+` between them.
     pub name: String,
+    /// The modules that it is, one after the other, where the file is a sequence of modules; none where it is a method.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<String>,
     /// Its tensors, at least one.
     pub parameters: Vec<Parameter>,
     /// Values of one example that are kept for the backward pass, as far as they are known: at least those that come out.
@@ -102,7 +113,7 @@ impl ModelLayout {
 
     /// The layout of a file that could not be described.
     pub(crate) fn unknown(input: Shape) -> Self {
-        Self { sha256: String::new(), input, classes: 0, layers: Vec::new() }
+        Self { sha256: String::new(), input, classes: 0, layers: Vec::new(), frozen: 0 }
     }
 
     fn check(&self) -> Result<(), LayoutError> {

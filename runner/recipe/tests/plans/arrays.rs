@@ -8,7 +8,7 @@ schema = 1
 question = "Which?"
 [model]
 kind = "sequential"
-layers = [{ kind = "linear", outputs = 7 }, { kind = "relu" }, { kind = "linear", outputs = 300 }]
+layers = [{ kind = "linear", outputs = 7 }, { kind = "relu" }, { kind = "linear", outputs = 30 }]
 [dataset]
 kind = "npy"
 path = "mine"
@@ -24,7 +24,7 @@ count = 1
 "#;
 
 const FLAT: ArrayProfile =
-    ArrayProfile { train: 90, test: 12, classes: 300, shape: Shape::Flat(5), values: ArrayValues::Floats };
+    ArrayProfile { train: 90, test: 12, classes: 30, shape: Shape::Flat(5), values: ArrayValues::Floats };
 
 fn planned(text: &str, arrays: ArrayProfile) -> Result<Plan, Problems> {
     Desk::with(text).with_arrays("mine", Ok(arrays)).plan()
@@ -40,9 +40,9 @@ fn the_model_is_placed_on_the_arrays() {
     let spec = &plan.cells[0].spec;
     assert_eq!(spec.dataset.source, Source::Npy { path: "/desk/mine".into(), arrays: FLAT });
     let model = spec.model.layered().unwrap();
-    assert_eq!((model.input, model.classes), (Shape::Flat(5), 300));
+    assert_eq!((model.input, model.classes), (Shape::Flat(5), 30));
     assert_eq!(model.layers[0].parameters[0].shape, [7, 5]);
-    assert_eq!(spec.model.parameters(), 7 * 5 + 7 + 300 * 7 + 300);
+    assert_eq!(spec.model.parameters(), 7 * 5 + 7 + 30 * 7 + 30);
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
 
     // A named model has as many outputs as there are classes.
@@ -67,9 +67,9 @@ fn tensors_are_arrays_in_other_files() {
 
 #[test]
 fn a_model_that_does_not_fit_is_refused() {
-    let problems = planned(RECIPE, ArrayProfile { classes: 299, ..FLAT }).unwrap_err();
-    let told = "layer 3 of the model does not fit: the last layer gives a flat vector of 300, but the data has 299 classes: end with a \
-                `linear` layer of 299 outputs";
+    let problems = planned(RECIPE, ArrayProfile { classes: 29, ..FLAT }).unwrap_err();
+    let told = "layer 3 of the model does not fit: the last layer gives a flat vector of 30, but the data has 29 classes: end with a \
+                `linear` layer of 29 outputs";
     assert_eq!(codes(&problems), [("R109", told)]);
     let problems = planned(RECIPE, ArrayProfile { shape: Shape::Image(1, 5, 5), ..FLAT }).unwrap_err();
     assert!(codes(&problems)[0].1.contains("put `flatten` before it"), "{problems:?}");
@@ -77,7 +77,8 @@ fn a_model_that_does_not_fit_is_refused() {
 
 #[test]
 fn epochs_are_known_in_steps_and_samples() {
-    let few = planned(RECIPE, ArrayProfile { train: 29, ..FLAT }).unwrap_err();
+    let few = RECIPE.replace("outputs = 30", "outputs = 3");
+    let few = planned(&few, ArrayProfile { train: 29, classes: 3, ..FLAT }).unwrap_err();
     assert_eq!(codes(&few), [("R111", "a global batch of 30 is more than the 29 training samples")]);
     assert!(few.list[0].cure.as_deref().unwrap().ends_with("give more samples"));
     let held = RECIPE.replace("path =", "validation = 0.7\npath =");
@@ -126,4 +127,20 @@ fn the_expanded_recipe_plans_to_the_same_runs() {
     assert_eq!(plan.cells[0].config_hash, again.cells[0].config_hash);
     let other = planned(RECIPE, ArrayProfile { test: 13, ..FLAT }).unwrap();
     assert_ne!(plan.cells[0].config_hash, other.cells[0].config_hash);
+}
+
+/// A label that is none makes as many classes.
+#[test]
+fn more_classes_than_samples_are_warned_of() {
+    let plan = |classes| {
+        planned(
+            &RECIPE.replace("outputs = 30", &format!("outputs = {classes}")),
+            ArrayProfile { classes, ..FLAT },
+        )
+    };
+    assert!(plan(90).unwrap().warnings.is_empty());
+    let warnings = plan(91).unwrap().warnings;
+    assert_eq!(warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["R212"]);
+    let problems = recipe::Problems { list: warnings };
+    insta::assert_snapshot!("more_classes", problems.render(recipe::Colours::None, 100));
 }

@@ -60,9 +60,14 @@ impl Files for Desk {
         let classes = named.to_str().and_then(|name| name.parse().ok());
         let classes: usize = classes.ok_or_else(|| FileProblem::new("no such file"))?;
         let weight = Parameter { name: "weight".into(), shape: vec![classes, input.size()] };
-        let layer =
-            FileLayer { name: "forward".into(), parameters: vec![weight], activations: classes, flops: 0 };
-        Ok(ModelLayout { sha256: "0".repeat(64), input, classes, layers: vec![layer] })
+        let layer = FileLayer {
+            name: "forward".into(),
+            children: Vec::new(),
+            parameters: vec![weight],
+            activations: classes,
+            flops: 0,
+        };
+        Ok(ModelLayout { sha256: "0".repeat(64), input, classes, layers: vec![layer], frozen: 0 })
     }
 
     fn read(&self, path: &Path) -> Result<String, FileProblem> {

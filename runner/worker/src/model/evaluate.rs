@@ -19,7 +19,7 @@ use tch::{TchError, Tensor};
 const CALIBRATION: usize = 2048;
 
 /// Samples that are normalised together there, as in a batch of training; fewer of large images.
-const CALIBRATION_BATCH: usize = 256;
+pub(super) const CALIBRATION_BATCH: usize = 256;
 
 /// How good a model is on some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,26 +107,12 @@ impl TorchLearner {
         let mut moments = Moments::default();
         if self.model.layers.iter().any(PlacedLayer::looks_across_batch) {
             let at_once = CALIBRATION_BATCH.min(self.model.evaluated_at_once());
-            for some in self.calibration_samples().chunks(at_once) {
+            for some in calibration_samples(&self.data).chunks(at_once) {
                 let x = self.data.inputs(Split::Training, some).map_err(wrong)?;
                 let _ = self.scores(weights, x, &mut Normaliser::Gathered(&mut moments))?;
             }
         }
         moments.mean().map_err(|error| failed("batch norm", "evaluation", error))
-    }
-
-    /// A drawn part of the training samples, in the order of the draw; held-out samples are not among them.
-    fn calibration_samples(&self) -> Vec<u32> {
-        let mut ids = self.data.training_ids().to_vec();
-        let mut draws = stream::keyed(0, "batch norm of evaluations", &[]);
-        let wanted = ids.len().min(CALIBRATION);
-        // The first steps of a Fisher-Yates shuffle choose a uniform subset.
-        for place in 0..wanted {
-            let other = place + stream::below(&mut draws, (ids.len() - place) as u32) as usize;
-            ids.swap(place, other);
-        }
-        ids.truncate(wanted);
-        ids
     }
 
     /// The class scores of examples, without dropout.
@@ -159,6 +145,26 @@ impl TorchLearner {
         }
         Ok(x)
     }
+}
+
+/// A drawn part of the training samples, in the order of the draw; held-out samples are not among them.
+pub(super) fn calibration_samples(data: &DataSet) -> Vec<u32> {
+    let mut ids = data.training_ids().to_vec();
+    let mut draws = stream::keyed(0, "batch norm of evaluations", &[]);
+    let wanted = ids.len().min(CALIBRATION);
+    // The first steps of a Fisher-Yates shuffle choose a uniform subset.
+    for place in 0..wanted {
+        let other = place + stream::below(&mut draws, (ids.len() - place) as u32) as usize;
+        ids.swap(place, other);
+    }
+    ids.truncate(wanted);
+    ids
+}
+
+/// Samples in batches of `at_once`, without a last one of a single sample, which has no variance, unless it is the only one.
+pub(super) fn calibration_batches(samples: &[u32], at_once: usize) -> impl Iterator<Item = &[u32]> {
+    let only = samples.len() == 1;
+    samples.chunks(at_once).filter(move |batch| batch.len() > 1 || only)
 }
 
 fn wrong(error: DataError) -> StepError {

@@ -47,7 +47,7 @@ impl Recording {
         if leaves.is_empty() {
             return Ok(None);
         }
-        let mut gradients = autograd::gradients(&self.result, gy, &leaves)?.into_iter();
+        let mut gradients = torch_native::gradients(&self.result, gy, &leaves)?.into_iter();
         for mut memory in split_mut(layer, gradient)? {
             memory.fill_from(&gradients.next().ok_or_else(|| missing(layer))?)?;
         }

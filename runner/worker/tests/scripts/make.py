@@ -22,6 +22,8 @@ class Dropping(nn.Module):
 
 
 class Normed(nn.Module):
+    """Its norm keeps running statistics."""
+
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(*pooled(), nn.BatchNorm1d(16), nn.Linear(16, 10))
@@ -218,6 +220,47 @@ class Nameless(nn.Module):
         return x
 
 
+class FromOne(nn.Module):
+    """Counts its stages from 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 16))
+        self.top = nn.Linear(16, 10)
+
+    @torch.jit.export
+    def stage1(self, x):
+        return self.below(x)
+
+    @torch.jit.export
+    def stage2(self, x):
+        return self.top(x)
+
+    def forward(self, x):
+        return self.top(self.below(x))
+
+
+class Gap(nn.Module):
+    """Has no `stage1`."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Sequential(*pooled(), nn.Linear(16, 10))
+
+    @torch.jit.export
+    def stage0(self, x):
+        return self.below(x)
+
+    @torch.jit.export
+    def stage2(self, x):
+        return x * 2.0
+
+
+def sequence():
+    """Of two layers without weights in front, and a norm whose running statistics are means over all batches."""
+    return nn.Sequential(*pooled(), nn.Linear(16, 12), nn.BatchNorm1d(12, momentum=None), nn.ReLU(), nn.Linear(12, 10))
+
+
 def save(name, module, double=False):
     torch.jit.script(module.double() if double else module).save(str(HERE / f"{name}.pt"))
 
@@ -241,3 +284,6 @@ if __name__ == "__main__":
     save("rowless", Rowless())
     save("doubled", Doubled(), double=True)
     save("nameless", Nameless())
+    save("from-one", FromOne())
+    save("gap", Gap())
+    save("sequence", sequence())

@@ -18,6 +18,8 @@ def hashed(count, number):
 class Weights:
     """Draws the tensors of one layer after another, and remembers which belong together."""
 
+    kind = torch.float64
+
     def __init__(self):
         self.tensors, self.layers = [], []
 
@@ -31,7 +33,7 @@ class Weights:
         count = shape[0] * fan
         scale = (6 / fan) ** 0.5 if len(shape) > 1 else 0.1
         # What a worker holds has 32 bits.
-        values = (hashed(count, len(self.tensors)) * scale).float().double()
+        values = (hashed(count, len(self.tensors)) * scale).float().to(self.kind)
         self.tensors.append(values.reshape(shape).requires_grad_())
         return self.tensors[-1]
 

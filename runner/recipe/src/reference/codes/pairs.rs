@@ -222,10 +222,10 @@ pub(super) const PAIRS: &[Code] = &[
         "R143",
         "a model file that cannot be trained",
         "A TorchScript file is run once when the recipe is checked, on made-up examples of the data's shape: each of its methods `stage0`, \
-         `stage1` and so on (or `forward` alone) takes rows of 32-bit floats to rows of them, has weights of its own that a gradient reaches, \
-         and lets the gradient pass to the stage below. Each weight that asks for a gradient gets one, and has one name. Nothing but weights may \
-         change in training, and each example is scored by itself: no strategy averages the statistics of batch normalisation, so that \
-         `nn.GroupNorm` takes its place. A model by `model.layers` may have `batch-norm`.",
+         `stage1` and so on (or each module of an `nn.Sequential`, or `forward` alone) takes rows of 32-bit floats to rows of them, has weights of its own that a gradient reaches, \
+         and lets the gradient pass to the stage below. Each weight that asks for a gradient gets one, and has one name. Nothing but weights and \
+         the running statistics of batch norms may change in training, and in `eval()` each example is scored by itself: what else a model \
+         remembers stays on its rank, and no strategy averages it.",
     ),
     code(
         "R144",

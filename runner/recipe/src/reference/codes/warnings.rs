@@ -55,6 +55,13 @@ pub(super) const WARNINGS: &[Code] = &[
          one value, its result is 0 whatever comes in, and no gradient passes it. PyTorch refuses such a batch.",
     ),
     code(
+        "R212",
+        "more classes than samples",
+        "The classes of arrays are the numbers from 0 to the largest label. One label that is none, such as 1000000, makes as many \
+         classes, and the last layer as many rows, most of which no sample trains. `bakeoff data describe FOLDER` says how many \
+         classes have a sample.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \

@@ -1,17 +1,19 @@
 //! A TorchScript file as the driver needs to know it: its layers and tensors, found by running it once on made-up examples.
 
-use super::file::{Contents, Mode, own, reason};
+use super::file::{Contents, Mode, call, own, reason};
+use super::moments::RunningMoments;
 use crate::model::ModelError;
 use crate::model::tensors::dimensions;
 use recipe::{FileLayer, ModelLayout, Parameter, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tch::{CModule, Device, Kind, TchError, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
+use torch_native::ScriptModule;
 
 /// Examples of a trial. More than one, so that a model which forgets the rows is found.
 const ROWS: i64 = 3;
-/// Stages of a module, at most: a name that never ends must.
-const MOST_STAGES: usize = 10_000;
+/// Names behind the last stage that are looked for: who counts from 1, or leaves one out.
+const STAGES_LOOKED_FOR: usize = 2;
 
 /// Describes the model in `file`, which takes examples of the shape `input`.
 ///
@@ -25,13 +27,26 @@ pub fn describe(file: &Path, input: Shape) -> Result<ModelLayout, ModelError> {
     let classes = layers.last().map_or(0, |found| found.width);
     trial.check_each_tensor(&layers)?;
     trial.check_scores(&contents, input, &layers)?;
+    let frozen = trial.frozen()?;
     let layers = layers.into_iter().map(|found| found.layer).collect();
-    Ok(ModelLayout { sha256: contents.sha256, input, classes, layers })
+    Ok(ModelLayout { sha256: contents.sha256, input, classes, layers, frozen })
 }
 
 struct Trial<'a> {
     file: &'a Path,
-    module: CModule,
+    module: ScriptModule,
+}
+
+/// What a layer calls: a method of the module, or modules inside one after the other.
+struct Callee {
+    name: String,
+    children: Vec<String>,
+}
+
+impl Callee {
+    fn method(name: String) -> Self {
+        Self { name, children: Vec::new() }
+    }
 }
 
 /// A layer that was run.
@@ -50,29 +65,60 @@ impl Trial<'_> {
         ModelError::Unsuited { file: self.file.into(), reason }
     }
 
+    /// Stages if it has some, else the modules of a sequence, else all of it.
+    fn callees(&self) -> Result<Vec<Callee>, ModelError> {
+        let stage = |number: usize| format!("stage{number}");
+        let is_stage = |number: &usize| self.module.has_method(&stage(*number));
+        let mut next = 0;
+        while is_stage(&next) {
+            next += 1;
+        }
+        // It would be left out without a word.
+        if let Some(behind) = (next + 1..=next + STAGES_LOOKED_FOR).find(is_stage) {
+            return Err(self.unsuited(format!(
+                "it has `stage{behind}` and no `stage{next}`; the stages are `stage0`, `stage1` and so on, without a gap"
+            )));
+        }
+        if next > 0 {
+            return Ok((0..next).map(stage).map(Callee::method).collect());
+        }
+        if self.module.is_sequential() {
+            return self.sequence().map_err(|error| self.failed(&error));
+        }
+        if self.module.has_method("forward") {
+            return Ok(vec![Callee::method("forward".to_owned())]);
+        }
+        Err(self.unsuited("it has neither a method `forward` nor `stage0`".to_owned()))
+    }
+
+    /// The modules of a sequence: each that has weights, with those without that follow it; the first also with those before it.
+    fn sequence(&self) -> Result<Vec<Callee>, TchError> {
+        let named = self.module.parameters()?;
+        let trained = |child: &str| {
+            let of_child = |name: &str| name.strip_prefix(child).is_some_and(|rest| rest.starts_with('.'));
+            named.iter().any(|(name, tensor)| tensor.requires_grad() && of_child(name))
+        };
+        let mut groups: Vec<Vec<String>> = vec![Vec::new()];
+        let mut begun = false;
+        for child in self.module.children()? {
+            let has_weights = trained(&child);
+            if has_weights && begun {
+                groups.push(Vec::new());
+            }
+            begun |= has_weights;
+            if let Some(group) = groups.last_mut() {
+                group.push(child);
+            }
+        }
+        Ok(groups.into_iter().map(|children| Callee { name: children.join("+"), children }).collect())
+    }
+
     fn layers(&self, input: Shape) -> Result<Vec<Found>, ModelError> {
         let mut x = examples(input).map_err(|error| self.failed(&error))?;
         let mut found = Vec::new();
-        while found.len() < MOST_STAGES {
-            let name = format!("stage{}", found.len());
+        for callee in self.callees()? {
             let place = if found.is_empty() { Place::Lowest } else { Place::AboveOthers };
-            match self.layer(&name, &x, place) {
-                Ok((layer, y)) => {
-                    found.push(layer);
-                    x = y;
-                }
-                Err(Missed::NoMethod) => break,
-                Err(Missed::Failed(error)) => return Err(error),
-            }
-        }
-        if found.is_empty() {
-            let (layer, y) = match self.layer("forward", &x, Place::Lowest) {
-                Ok(found) => found,
-                Err(Missed::NoMethod) => {
-                    return Err(self.unsuited("it has neither a method `forward` nor `stage0`".to_owned()));
-                }
-                Err(Missed::Failed(error)) => return Err(error),
-            };
+            let (layer, y) = self.layer(callee, &x, place)?;
             found.push(layer);
             x = y;
         }
@@ -84,35 +130,42 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs a method, and finds the tensors that it is trained by.
-    fn layer(&self, name: &str, x: &Tensor, place: Place) -> Result<(Found, Tensor), Missed> {
-        let failed = |error: TchError| Missed::Failed(self.failed(&error));
+    /// Runs a layer, and finds the tensors that it is trained by.
+    fn layer(&self, callee: Callee, x: &Tensor, place: Place) -> Result<(Found, Tensor), ModelError> {
+        let Callee { name, children } = callee;
+        let failed = |error: TchError| self.failed(&error);
         let x =
             x.f_detach().and_then(|x| x.f_set_requires_grad(place == Place::AboveOthers)).map_err(failed)?;
         let own = own(&x).map_err(failed)?;
-        let y = self.module.method_ts(name, &[&own]).map_err(|error| {
-            if error.to_string().contains(&format!("Method '{name}' is not defined")) {
-                return Missed::NoMethod;
-            }
-            failed(error)
-        })?;
+        let y = call(&self.module, &name, &children, &own).map_err(failed)?;
         if y.size().first() != Some(&ROWS) || y.kind() != Kind::Float {
             let (size, kind) = (y.size(), y.kind());
-            return Err(Missed::Failed(self.unsuited(format!(
+            return Err(self.unsuited(format!(
                 "`{name}` makes a tensor of {size:?} {kind:?} of {ROWS} examples; a row of 32-bit floats for each is wanted"
-            ))));
+            )));
         }
-        let parameters = self.trained(name, &x, &y, place)?;
+        let parameters = self.trained(&name, &x, &y, place)?;
         let width = y.numel() / ROWS as usize;
-        let layer = FileLayer { name: name.to_owned(), parameters, activations: width, flops: 0 };
+        let layer = FileLayer { name, children, parameters, activations: width, flops: 0 };
         Ok((Found { layer, width }, y.f_detach().map_err(failed)?))
     }
 
-    fn trained(&self, name: &str, x: &Tensor, y: &Tensor, place: Place) -> Result<Vec<Parameter>, Missed> {
+    /// Values of the tensors that ask for no gradient.
+    fn frozen(&self) -> Result<usize, ModelError> {
+        let named = self.module.parameters().map_err(|error| self.failed(&error))?;
+        Ok(named.iter().filter(|(_, tensor)| !tensor.requires_grad()).map(|(_, tensor)| tensor.numel()).sum())
+    }
+
+    fn trained(
+        &self,
+        name: &str,
+        x: &Tensor,
+        y: &Tensor,
+        place: Place,
+    ) -> Result<Vec<Parameter>, ModelError> {
         let first = place == Place::Lowest;
-        let failed = |error: TchError| Missed::Failed(self.failed(&error));
-        let unsuited = |reason: String| Missed::Failed(self.unsuited(reason));
-        let named = self.module.named_parameters().map_err(failed)?;
+        let failed = |error: TchError| self.failed(&error);
+        let named = self.module.parameters().map_err(failed)?;
         let named: Vec<(String, Tensor)> =
             named.into_iter().filter(|(_, tensor)| tensor.requires_grad()).collect();
         let mut leaves: Vec<&Tensor> = named.iter().map(|(_, tensor)| tensor).collect();
@@ -128,10 +181,12 @@ impl Trial<'_> {
         for ((name, tensor), _) in trained {
             if tensor.kind() != Kind::Float {
                 let kind = tensor.kind();
-                return Err(unsuited(format!("its tensor `{name}` is {kind:?}; weights are 32-bit floats")));
+                return Err(
+                    self.unsuited(format!("its tensor `{name}` is {kind:?}; weights are 32-bit floats"))
+                );
             }
             if tensor.numel() == 0 {
-                return Err(unsuited(format!("its tensor `{name}` has no values; leave it out")));
+                return Err(self.unsuited(format!("its tensor `{name}` has no values; leave it out")));
             }
             let shape = tensor.size().iter().map(|side| *side as usize).collect();
             parameters.push(Parameter { name: name.clone(), shape });
@@ -139,10 +194,10 @@ impl Trial<'_> {
         if parameters.is_empty() {
             let rest =
                 if name == "forward" { "there is nothing to train" } else { "join it with another stage" };
-            return Err(unsuited(format!("`{name}` has no weights that are trained; {rest}")));
+            return Err(self.unsuited(format!("`{name}` has no weights that are trained; {rest}")));
         }
         if !first && !gradients.get(named.len()).is_some_and(Tensor::defined) {
-            return Err(unsuited(format!(
+            return Err(self.unsuited(format!(
                 "no gradient passes `{name}`, so that the stages below it learn nothing"
             )));
         }
@@ -163,7 +218,7 @@ impl Trial<'_> {
             }
         }
         let mut places: BTreeMap<usize, String> = BTreeMap::new();
-        for (name, tensor) in self.module.named_parameters().map_err(|error| self.failed(&error))? {
+        for (name, tensor) in self.module.parameters().map_err(|error| self.failed(&error))? {
             if !tensor.requires_grad() {
                 continue;
             }
@@ -181,59 +236,59 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A model that has seen examples in training must behave as before with the same weights, since what else it remembers stays on
-    /// its rank and no strategy averages it; each example must be scored by itself, since batches are cut anywhere; and stages must be
-    /// what `forward` is, which gets the weights back.
+    /// A model that has seen examples in training must behave as before with the same weights and moments, since what else it remembers
+    /// stays on its rank and no strategy averages it; each example must be scored by itself, since batches are cut anywhere; and stages
+    /// must be what `forward` is, which gets the weights back.
     fn check_scores(&self, contents: &Contents, input: Shape, layers: &[Found]) -> Result<(), ModelError> {
         let mut module = contents.module(self.file, Mode::Evaluation)?;
-        let names: Vec<&str> = layers.iter().map(|found| found.layer.name.as_str()).collect();
         let failed = |error: TchError| self.failed(&error);
+        let moments = RunningMoments::of(&module).map_err(failed)?;
         let x = examples(input).map_err(failed)?;
-        let scored = |module: &CModule, x: &Tensor| scores(module, &names, x).map_err(failed);
+        let scored = |module: &ScriptModule, x: &Tensor| scores(module, layers, x).map_err(failed);
         let before = scored(&module, &x)?;
-        module.f_set_train().map_err(failed)?;
+        module.train(true).map_err(failed)?;
         let trained = scored(&module, &x)?;
         let other = x.f_mul_scalar(0.5).and_then(|x| x.f_add_scalar(0.25)).map_err(failed)?;
         let _ = scored(&module, &other)?;
         if !equal(&trained, &scored(&module, &x)?).map_err(failed)? {
             return Err(self.unsuited(REMEMBERS.to_owned()));
         }
-        module.f_set_eval().map_err(failed)?;
+        module.train(false).map_err(failed)?;
+        moments.restore().map_err(failed)?;
         if !equal(&before, &scored(&module, &x)?).map_err(failed)? {
             return Err(self.unsuited(REMEMBERS.to_owned()));
         }
-        let alone = (0..ROWS).map(|row| scores(&module, &names, &x.f_narrow(0, row, 1)?));
+        let alone = (0..ROWS).map(|row| scores(&module, layers, &x.f_narrow(0, row, 1)?));
         let alone = alone.collect::<Result<Vec<Tensor>, TchError>>().map_err(|error| {
             self.unsuited(format!("an example cannot be scored without others: {}; {CURE}", reason(&error)))
         })?;
         if !Tensor::f_cat(&alone, 0).and_then(|alone| close(&before, &alone)).map_err(failed)? {
-            let told =
-                "the scores of an example depend on the others of its batch, as with batch normalisation";
+            let told = "the scores of an example depend on the others of its batch";
             return Err(self.unsuited(format!("{told}; {CURE}")));
         }
         self.check_forward(&module, &x, &before)
     }
 
     /// A module of stages alone needs no `forward`.
-    fn check_forward(&self, module: &CModule, x: &Tensor, by_stages: &Tensor) -> Result<(), ModelError> {
+    fn check_forward(&self, module: &ScriptModule, x: &Tensor, by_stages: &Tensor) -> Result<(), ModelError> {
+        if !module.has_method("forward") {
+            return Ok(());
+        }
         let own = x.f_mul_scalar(1.0).map_err(|error| self.failed(&error))?;
         tch::manual_seed(0);
-        match module.forward_ts(&[own]) {
-            Err(error) if error.to_string().contains("Method 'forward' is not defined") => Ok(()),
-            Err(error) => Err(self.failed(&error)),
-            Ok(whole) => match close(&whole, by_stages) {
-                Ok(true) => Ok(()),
-                _ => Err(self.unsuited("`forward` is not its stages one after the other".to_owned())),
-            },
+        let whole = module.call(None, "forward", &own).map_err(|error| self.failed(&error))?;
+        match close(&whole, by_stages) {
+            Ok(true) => Ok(()),
+            _ => Err(self.unsuited("`forward` is not its stages one after the other".to_owned())),
         }
     }
 }
 
 /// What is no number equals itself.
 const NAN_EQUALS_NAN: bool = true;
-const CURE: &str = "take `nn.GroupNorm`";
+const CURE: &str = "take `nn.BatchNorm2d` with its running statistics, or `nn.GroupNorm`";
 const REMEMBERS: &str =
-    "it changes more than its weights in training, as batch normalisation does; take `nn.GroupNorm`";
+    "it changes more in training than its weights and the running statistics of batch norms";
 
 /// Whether two tensors have the same values.
 fn equal(one: &Tensor, other: &Tensor) -> Result<bool, TchError> {
@@ -252,20 +307,14 @@ enum Place {
     AboveOthers,
 }
 
-/// Why there is no layer.
-enum Missed {
-    NoMethod,
-    Failed(ModelError),
-}
-
-/// What a module makes of a copy of `x`, which its methods may change.
-fn scores(module: &CModule, methods: &[&str], x: &Tensor) -> Result<Tensor, TchError> {
+/// What layers make of a copy of `x`, which they may change.
+fn scores(module: &ScriptModule, layers: &[Found], x: &Tensor) -> Result<Tensor, TchError> {
     tch::no_grad(|| {
         // What is random is the same each time.
         tch::manual_seed(0);
         let mut y = x.f_mul_scalar(1.0)?;
-        for method in methods {
-            y = module.method_ts(method, &[&y])?;
+        for Found { layer, .. } in layers {
+            y = call(module, &layer.name, &layer.children, &y)?;
         }
         Ok(y)
     })

@@ -2,12 +2,14 @@
 
 use crate::model::ModelError;
 use crate::model::flat::View;
-use recipe::{ModelFile, Parameter, hex};
+use crate::model::script::moments::RunningMoments;
+use recipe::{FileLayer, ModelFile, Parameter, hex};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 use sysinfo::System;
-use tch::{CModule, Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
+use torch_native::ScriptModule;
 
 /// Whether layers such as dropout act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,15 +38,11 @@ impl Contents {
     }
 
     /// The module in the file.
-    pub(super) fn module(&self, file: &Path, mode: Mode) -> Result<CModule, ModelError> {
+    pub(super) fn module(&self, file: &Path, mode: Mode) -> Result<ScriptModule, ModelError> {
         run_as_written();
-        let loaded = CModule::load_data_on_device(&mut self.bytes.as_slice(), Device::Cpu);
-        let mut module = loaded
+        let mut module = ScriptModule::read(&self.bytes)
             .map_err(|error| ModelError::NotTorchScript { file: file.into(), reason: reason(&error) })?;
-        let set = match mode {
-            Mode::Training => module.f_set_train(),
-            Mode::Evaluation => module.f_set_eval(),
-        };
+        let set = module.train(mode == Mode::Training);
         set.map_err(|error| ModelError::Script { file: file.into(), reason: reason(&error) })?;
         Ok(module)
     }
@@ -80,7 +78,7 @@ pub(super) fn run_as_written() {
 
 /// A module with the tensors that its description lists.
 pub(super) struct Script {
-    module: CModule,
+    module: ScriptModule,
     /// Of each layer, in the order of the flat vector.
     tensors: Vec<Vec<Tensor>>,
 }
@@ -99,8 +97,7 @@ impl Script {
         }
         let module = contents.module(file, mode)?;
         let failed = |error: TchError| ModelError::Script { file: file.clone(), reason: reason(&error) };
-        let mut named: BTreeMap<String, Tensor> =
-            module.named_parameters().map_err(failed)?.into_iter().collect();
+        let mut named: BTreeMap<String, Tensor> = module.parameters().map_err(failed)?.into_iter().collect();
         let mut tensors = Vec::with_capacity(layout.layers.len());
         for layer in &layout.layers {
             let own = layer.parameters.iter().map(|described| taken(&mut named, described, file));
@@ -144,11 +141,33 @@ impl Script {
         &self.tensors[layer]
     }
 
-    /// Calls a method with one tensor.
-    pub(super) fn call(&self, method: &str, x: &Tensor) -> Result<Tensor, TchError> {
+    /// What a layer makes of a tensor.
+    pub(super) fn call(&self, layer: &FileLayer, x: &Tensor) -> Result<Tensor, TchError> {
         run_as_written();
-        self.module.method_ts(method, &[x])
+        call(&self.module, &layer.name, &layer.children, x)
     }
+
+    /// The running moments of its batch norms.
+    pub(super) fn moments(&self) -> Result<RunningMoments, TchError> {
+        RunningMoments::of(&self.module)
+    }
+
+    /// Whether batch norms normalise by the batch, and write its moments down.
+    pub(super) fn train_moments(&mut self, training: bool) -> Result<(), TchError> {
+        self.module.train_moments(training)
+    }
+}
+
+/// Calls a method, or modules inside one after the other, with one tensor.
+pub(super) fn call(
+    module: &ScriptModule,
+    method: &str,
+    children: &[String],
+    x: &Tensor,
+) -> Result<Tensor, TchError> {
+    let Some((first, rest)) = children.split_first() else { return module.call(None, method, x) };
+    let first = module.call(Some(first), "forward", x)?;
+    rest.iter().try_fold(first, |x, child| module.call(Some(child), "forward", &x))
 }
 
 /// What a method may change in place, as `nn.ReLU(inplace=True)` does: a leaf of the recorded operations cannot be, and a tensor

@@ -5,6 +5,7 @@
 
 mod describe;
 mod file;
+mod moments;
 
 pub use describe::describe;
 
@@ -86,7 +87,8 @@ impl ScriptLearner {
     }
 
     fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
-        let name = self.layer(layer)?.name.clone();
+        let described = self.layer(layer)?.clone();
+        let name = described.name.clone();
         let x = self
             .activations
             .take()
@@ -99,7 +101,7 @@ impl ScriptLearner {
         self.script.set(layer, weights).map_err(failed)?;
         self.seed_generator(layer);
         let input = x.f_detach().and_then(|x| x.f_set_requires_grad(layer > 0)).map_err(failed)?;
-        let result = tch::with_grad(|| self.script.call(&name, &file::own(&input)?)).map_err(failed)?;
+        let result = tch::with_grad(|| self.script.call(&described, &file::own(&input)?)).map_err(failed)?;
         self.activations = Some(result.f_detach().map_err(failed)?);
         self.recorded[layer] = Some(Recorded { input, result });
         Ok(())
@@ -142,7 +144,7 @@ impl ScriptLearner {
         let tensors = self.script.tensors(layer);
         let mut leaves: Vec<&Tensor> = tensors.iter().collect();
         leaves.extend((layer > 0).then_some(input));
-        let mut gradients = autograd::gradients(result, gy, &leaves)?.into_iter();
+        let mut gradients = torch_native::gradients(result, gy, &leaves)?.into_iter();
         let mut rest = gradient;
         for (tensor, own) in tensors.iter().zip(gradients.by_ref()) {
             if tensor.numel() > rest.len() {
@@ -163,22 +165,50 @@ impl ScriptLearner {
         }
     }
 
-    fn scores(&mut self, weights: &Vector, x: Tensor) -> Result<Tensor, StepError> {
+    /// The script for evaluations, with these weights, and with the moments of training samples under them.
+    fn prepared(&mut self, weights: &Vector) -> Result<Script, StepError> {
         let mut script = match self.evaluated.take() {
             Some(script) => script,
             None => Script::load(&self.described, Mode::Evaluation).map_err(wrong)?,
         };
-        let mut y = x;
-        for (number, (described, layer)) in
-            self.layout.layers().iter().zip(&self.described.layout.layers).enumerate()
-        {
-            let set = script.set(number, &weights[described.span.clone()]);
-            y = set
-                .and_then(|()| script.call(&layer.name, &y))
-                .map_err(|error| failed(&layer.name, "evaluation", &error))?;
+        for (number, layer) in self.layout.layers().iter().enumerate() {
+            let own = weights
+                .get(layer.span.clone())
+                .ok_or_else(|| wrong(format!("{} is not within {} weights", layer.name, weights.len())))?;
+            script.set(number, own).map_err(|error| failed(&layer.name, "evaluation", &error))?;
         }
-        self.evaluated = Some(script);
-        Ok(y)
+        let gathered = self.gather_moments(&mut script);
+        gathered.map_err(|error| failed("batch norm", "evaluation", &error))?;
+        Ok(script)
+    }
+
+    /// As `update_bn` of PyTorch does: the means of what batches of training samples have. Nothing where there is no batch norm.
+    fn gather_moments(&self, script: &mut Script) -> Result<(), TchError> {
+        let mut moments = script.moments()?;
+        if moments.is_empty() {
+            return Ok(());
+        }
+        let samples = evaluate::calibration_samples(&self.data);
+        let at_once = evaluate::CALIBRATION_BATCH.min(self.evaluated_at_once());
+        script.train_moments(true)?;
+        for some in evaluate::calibration_batches(&samples, at_once) {
+            let x = self.data.inputs(Split::Training, some);
+            let x = x.map_err(|error| TchError::Torch(error.to_string()))?;
+            moments.add(some.len(), || self.through(script, x.f_mul_scalar(1.0)?).map(drop))?;
+        }
+        script.train_moments(false)?;
+        moments.write()
+    }
+
+    /// What all layers make of examples.
+    fn through(&self, script: &Script, x: Tensor) -> Result<Tensor, TchError> {
+        self.described.layout.layers.iter().try_fold(x, |x, layer| script.call(layer, &x))
+    }
+
+    /// What a layer computes in between is not known: of photographs, fewer.
+    fn evaluated_at_once(&self) -> usize {
+        let fitting = VALUES_AT_ONCE / self.data.shape().size().max(1);
+        fitting.min(TARGETS_AT_ONCE / self.data.targets().max(1)).max(1)
     }
 }
 
@@ -264,11 +294,15 @@ impl TrainedModel for ScriptLearner {
     }
 
     fn evaluate(&mut self, weights: &Vector, split: Split) -> Result<Option<Evaluation>, StepError> {
-        let data = self.data.clone();
-        // What its layers compute in between is not known: of photographs, fewer.
-        let fitting = VALUES_AT_ONCE / data.shape().size().max(1);
-        let at_once = fitting.min(TARGETS_AT_ONCE / data.targets().max(1));
-        evaluate::over(&data, split, at_once, |x| self.scores(weights, x))
+        if self.data.positions(split).is_empty() {
+            return Ok(None);
+        }
+        let script = tch::no_grad(|| self.prepared(weights))?;
+        let found = evaluate::over(&self.data, split, self.evaluated_at_once(), |x| {
+            self.through(&script, x).map_err(|error| failed("the scores", "evaluation", &error))
+        });
+        self.evaluated = Some(script);
+        found
     }
 
     fn frozen_weights(&self) -> Vector {

@@ -1,9 +1,10 @@
-//! Gradients of a tensor of any shape: `torch::autograd::grad`, which `tch` does not bind.
+//! Gradients of a tensor of any shape: `torch::autograd::grad`.
 //!
 //! What `tch` binds starts from a scalar. The product of a result with the gradient that comes from above would be one, but its own
 //! backward pass reads and writes memory of the result's size once more, for each recorded layer of a model.
 
-use std::ffi::{CStr, c_char};
+use crate::failure::Failure;
+use std::ffi::c_char;
 use std::ptr;
 use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
@@ -21,9 +22,6 @@ unsafe extern "C" {
     ) -> bool;
 }
 
-/// The longest text of an error, in bytes; libtorch's stack trace at its end may be cut.
-const ROOM: usize = 4096;
-
 /// The gradients with respect to `inputs` of the sum of `result`'s values, each times its value in `of_result`, a tensor of the
 /// same shape. One that is not defined belongs to an input that the result does not depend on.
 ///
@@ -32,10 +30,10 @@ const ROOM: usize = 4096;
 pub fn gradients(result: &Tensor, of_result: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>, TchError> {
     let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
     let mut found: Vec<*mut C_tensor> = vec![ptr::null_mut(); inputs.len()];
-    let mut text = vec![0_u8; ROOM];
+    let mut failure = Failure::default();
     #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
-    // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places, and `text`
-    // has `ROOM` bytes. Where it succeeds, each place of `found` is a new tensor, owned by nothing else.
+    // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places, and `failure`
+    // has the room that it says. Where it succeeds, each place of `found` is a new tensor, owned by nothing else.
     unsafe {
         let succeeded = bakeoff_gradients(
             result.as_ptr(),
@@ -43,15 +41,14 @@ pub fn gradients(result: &Tensor, of_result: &Tensor, inputs: &[&Tensor]) -> Res
             pointers.as_ptr(),
             pointers.len(),
             found.as_mut_ptr(),
-            text.as_mut_ptr().cast(),
-            text.len(),
+            failure.text(),
+            Failure::ROOM,
         );
         if succeeded {
             return Ok(found.into_iter().map(|tensor| Tensor::from_ptr(tensor)).collect());
         }
     }
-    let text = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy().into_owned();
-    Err(TchError::Torch(text))
+    Err(failure.into())
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 // torch::autograd's engine for a result of any shape, which the bindings of tch start from a scalar only.
 
-#include <cstddef>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,15 +7,16 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "failure.h"
+
 // Writes new tensors, which the caller owns, to `gradients`: of each input the vector-Jacobian product of `result` with
-// `of_result`, not defined where the result does not depend on the input. Returns whether it did; otherwise it wrote a text that
-// ends with a zero, at most `room` bytes long, to `error`.
+// `of_result`, not defined where the result does not depend on the input. On failure it writes nothing there.
 extern "C" bool bakeoff_gradients(const at::Tensor *result, const at::Tensor *of_result, const at::Tensor *const *inputs,
                                   std::size_t count, at::Tensor **gradients, char *error, std::size_t room) {
-    constexpr bool keep_graph = false;
-    constexpr bool create_graph = false;
-    constexpr bool allow_unused = true;
-    try {
+    const auto work = [&] {
+        constexpr bool keep_graph = false;
+        constexpr bool create_graph = false;
+        constexpr bool allow_unused = true;
         torch::autograd::variable_list leaves;
         leaves.reserve(count);
         for (std::size_t place = 0; place < count; ++place) {
@@ -33,11 +31,6 @@ extern "C" bool bakeoff_gradients(const at::Tensor *result, const at::Tensor *of
         for (std::size_t place = 0; place < count; ++place) {
             gradients[place] = owned[place].release();
         }
-        return true;
-    } catch (const std::exception &failure) {
-        std::snprintf(error, room, "%s", failure.what());
-    } catch (...) {
-        std::snprintf(error, room, "an exception of an unknown type");
-    }
-    return false;
+    };
+    return bakeoff::succeeds(work, error, room);
 }

@@ -1,12 +1,14 @@
-//! Compiles the binding against the headers of the libtorch that `torch-sys` links.
+//! Compiles the bindings against the headers of the libtorch that `torch-sys` links.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    const SOURCE: &str = "src/gradients.cpp";
+    const SOURCES: [&str; 2] = ["src/gradients.cpp", "src/module.cpp"];
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={SOURCE}");
+    for file in SOURCES.into_iter().chain(["src/failure.h"]) {
+        println!("cargo::rerun-if-changed={file}");
+    }
     for variable in ["LIBTORCH", "LIBTORCH_INCLUDE", "LIBTORCH_CXX11_ABI", "LIBTORCH_USE_PYTORCH"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
@@ -24,10 +26,10 @@ fn main() {
         named("LIBTORCH_INCLUDE").or_else(|| named("LIBTORCH")).unwrap_or_else(beside).join("include");
     let abi = named("LIBTORCH_CXX11_ABI").map_or_else(|| "1".into(), |abi| abi.display().to_string());
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").define("_GLIBCXX_USE_CXX11_ABI", abi.as_str()).file(SOURCE);
+    build.cpp(true).std("c++17").define("_GLIBCXX_USE_CXX11_ABI", abi.as_str()).files(SOURCES);
     // The compiler looks there anyway, and in its own order.
     if headers != Path::new("/usr/include") {
         build.flag("-isystem").flag(&headers);
     }
-    build.compile("gradients");
+    build.compile("bakeoff-torch");
 }

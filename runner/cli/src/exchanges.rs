@@ -1,0 +1,134 @@
+//! What a worker of each arm exchanges: gradients or weights, in how many parts, and their bytes as they are coded.
+
+use crate::output::human;
+use predict::schedule::{LayerTime, StepProfile, fixed};
+use recipe::{ExchangeThrough, Parameter, Plan, RunSpec, Schedule, Sends, Strategy};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Bytes of a weight.
+const FLOAT: usize = 4;
+/// Where only the run, or the code of another crate, can say.
+const UNKNOWN: &str = "-";
+
+/// What travels in one direction or through one all-reduce.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Exchange {
+    what: String,
+    /// Parts that travel one by one; `None` where the run plans them.
+    parts: Option<usize>,
+    /// Of all parts, before a collective divides them among ranks; `None` for a codec of another crate.
+    bytes: Option<usize>,
+}
+
+/// The exchanges of all arms, as comments of a recipe; those of ranks that hold parts of a model are told with their network.
+pub(crate) fn comments(plan: &Plan) -> String {
+    // Arms and conditions that exchange the same share their rows.
+    let mut rows: Vec<(Vec<Exchange>, Vec<&str>)> = Vec::new();
+    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
+        let arm = plan.arms[cell.arm].name.as_str();
+        let exchanges = of(&cell.spec);
+        if exchanges.is_empty() {
+            continue;
+        }
+        match rows.iter_mut().find(|(other, _)| *other == exchanges) {
+            Some((_, arms)) if arms.contains(&arm) => {}
+            Some((_, arms)) => arms.push(arm),
+            None => rows.push((exchanges, vec![arm])),
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("#\n# Exchanges of a worker\n# {}\n", line("", "parts", "bytes"));
+    for (exchanges, arms) in rows {
+        let _ = writeln!(out, "# {}", arms.join("; "));
+        for Exchange { what, parts, bytes } in exchanges {
+            let parts = parts.map_or("as planned".to_owned(), |parts| human::thousands(parts as u64));
+            let bytes = bytes.map_or(UNKNOWN.to_owned(), |bytes| human::bytes(bytes as u64));
+            let _ = writeln!(out, "# {}", line(&format!("  {what}"), &parts, &bytes));
+        }
+    }
+    out.push_str("# bytes of all parts, before an all-reduce divides them among the ranks\n");
+    out
+}
+
+/// 78 columns: with what stands before them in a recipe, 80.
+fn line(what: &str, parts: &str, bytes: &str) -> String {
+    format!("{what:<52}{parts:>12}{bytes:>14}").trim_end().to_owned()
+}
+
+/// The same of one cell, for programs.
+pub(crate) fn document(spec: &RunSpec) -> Value {
+    let exchanges = of(spec).into_iter();
+    exchanges
+        .map(|Exchange { what, parts, bytes }| json!({ "what": what, "parts": parts, "bytes": bytes }))
+        .collect()
+}
+
+fn of(spec: &RunSpec) -> Vec<Exchange> {
+    let profile = spec.strategy.kind().profile();
+    if matches!(spec.strategy, Strategy::Custom { .. } | Strategy::Gmp { .. }) || spec.cluster.workers() < 2 {
+        return Vec::new();
+    }
+    let every = match spec.strategy.period() {
+        1 => String::new(),
+        steps => format!(", each {steps} steps"),
+    };
+    match (profile.exchange, profile.sends) {
+        (ExchangeThrough::AllReduce, Sends::Gradients) => vec![gradients(spec, "all-reduced")],
+        (ExchangeThrough::AllReduce, _) => vec![weights(spec, &format!("all-reduced{every}"))],
+        (ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer, _) => {
+            let up = gradients(spec, &format!("to {}", servers(spec)));
+            let down = Exchange { parts: up.parts, ..weights(spec, &format!("from {}", servers(spec))) };
+            vec![up, down]
+        }
+        (ExchangeThrough::Centre, _) => vec![weights(spec, &format!("with the centre, each way{every}"))],
+        (ExchangeThrough::Neighbours, _) => vec![weights(spec, "to each neighbour that it averages with")],
+    }
+}
+
+fn servers(spec: &RunSpec) -> String {
+    let ranks = spec.cluster.seats.len() - spec.cluster.workers() as usize;
+    if ranks == 1 { "the server".to_owned() } else { format!("{ranks} servers, which share them") }
+}
+
+fn weights(spec: &RunSpec, whereto: &str) -> Exchange {
+    let bytes = spec.compression.weight_bytes(spec.model.parameters());
+    Exchange { what: format!("weights {whereto}"), parts: Some(1), bytes }
+}
+
+fn gradients(spec: &RunSpec, whereto: &str) -> Exchange {
+    let groups = groups(spec);
+    let coded = |group: &Vec<&Parameter>| spec.compression.gradient_bytes(group.iter().copied());
+    let bytes = match &groups {
+        Some(groups) => groups.iter().map(coded).sum(),
+        None => coded(&spec.model.weighted_layers().iter().flat_map(|layer| layer.parameters).collect()),
+    };
+    let segments = match spec.strategy {
+        Strategy::PipeSgd { segments, .. } => segments as usize,
+        _ => 1,
+    };
+    let sums = segments * spec.compression.sums_of_gradient();
+    Exchange { what: format!("gradients {whereto}"), parts: groups.map(|groups| sums * groups.len()), bytes }
+}
+
+/// The tensors of layers that travel together, the last layers first; `None` where a run finds them out.
+fn groups(spec: &RunSpec) -> Option<Vec<Vec<&Parameter>>> {
+    let layers = spec.model.weighted_layers();
+    let tensors = |layer: usize| layers[layers.len() - 1 - layer].parameters.iter();
+    match spec.communication.schedule {
+        Schedule::Single => Some(vec![(0..layers.len()).flat_map(tensors).collect()]),
+        Schedule::PerLayer => Some((0..layers.len()).map(|layer| tensors(layer).collect()).collect()),
+        Schedule::Fixed { bytes } => {
+            let times: Vec<LayerTime> = layers
+                .iter()
+                .rev()
+                .map(|layer| LayerTime { backward: 0.0, bytes: (FLOAT * layer.size()) as u64 })
+                .collect();
+            let grouping = fixed(&StepProfile::new(0.0, &times).ok()?, bytes);
+            Some(grouping.groups().map(|group| group.flat_map(tensors).collect()).collect())
+        }
+        Schedule::Merged | Schedule::MergedExact => None,
+    }
+}

@@ -1,0 +1,110 @@
+// TorchScript modules, of which the bindings of tch show the parameters and not the buffers or the modules inside.
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include "failure.h"
+
+using torch::jit::Module;
+
+namespace {
+
+// What `nn.Sequential` is called in an archive.
+constexpr char SEQUENTIAL[] = "torch.nn.modules.container.Sequential";
+// The buffer by which a module is known that normalises by the batch in training and by running moments else.
+constexpr char MOMENTS[] = "running_mean";
+
+} // namespace
+
+// Called for each thing that was asked for, with its name, and the tensor, which the callee owns, if it is one.
+using See = void (*)(void *context, const char *name, at::Tensor *tensor);
+
+extern "C" {
+
+// Reads an archive from memory into a new module, which the caller drops.
+bool bakeoff_module_read(const char *bytes, std::size_t length, Module **module, char *error, std::size_t room) {
+    const auto work = [&] {
+        std::istringstream archive(std::string(bytes, length));
+        *module = std::make_unique<Module>(torch::jit::load(archive, at::kCPU)).release();
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+void bakeoff_module_drop(Module *module) { delete module; }
+
+// As `module.train(training)` of PyTorch.
+bool bakeoff_module_train(Module *module, bool training, char *error, std::size_t room) {
+    return bakeoff::succeeds([&] { module->train(training); }, error, room);
+}
+
+// The same for those modules inside that keep running moments.
+bool bakeoff_module_train_moments(Module *module, bool training, char *error, std::size_t room) {
+    const auto work = [&] {
+        for (Module inner : module->modules()) {
+            if (inner.hasattr(MOMENTS)) {
+                inner.train(training);
+            }
+        }
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+// Whether it has a method of this name.
+bool bakeoff_module_has_method(const Module *module, const char *method) {
+    return module->find_method(method).has_value();
+}
+
+// Whether it is an `nn.Sequential`.
+bool bakeoff_module_is_sequential(const Module *module) {
+    const auto name = module->type()->name();
+    return name.has_value() && name->qualifiedName().find(SEQUENTIAL) != std::string::npos;
+}
+
+// Writes a new tensor, which the caller owns, to `result`: what the method makes of `input`. With a `child`, the method is that of the
+// module of this name directly inside.
+bool bakeoff_module_call(const Module *module, const char *child, const char *method, const at::Tensor *input, at::Tensor **result,
+                         char *error, std::size_t room) {
+    const auto work = [&] {
+        Module callee = child == nullptr ? *module : module->attr(child).toModule();
+        const c10::IValue made = callee.get_method(method)(std::vector<c10::IValue>{*input});
+        TORCH_CHECK(made.isTensor(), "RuntimeError: `", method, "` makes ", made.tagKind(), ", where one tensor is wanted");
+        *result = std::make_unique<at::Tensor>(made.toTensor()).release();
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+// Shows all parameters, those of the modules inside included, in PyTorch's order.
+bool bakeoff_module_parameters(const Module *module, See see, void *context, char *error, std::size_t room) {
+    const auto work = [&] {
+        for (const auto &parameter : module->named_parameters()) {
+            see(context, parameter.name.c_str(), std::make_unique<at::Tensor>(parameter.value).release());
+        }
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+// The same of all buffers.
+bool bakeoff_module_buffers(const Module *module, See see, void *context, char *error, std::size_t room) {
+    const auto work = [&] {
+        for (const auto &buffer : module->named_buffers()) {
+            see(context, buffer.name.c_str(), std::make_unique<at::Tensor>(buffer.value).release());
+        }
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+// The same of the modules directly inside, which are no tensors.
+bool bakeoff_module_children(const Module *module, See see, void *context, char *error, std::size_t room) {
+    const auto work = [&] {
+        for (const auto &child : module->named_children()) {
+            see(context, child.name.c_str(), nullptr);
+        }
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+}
