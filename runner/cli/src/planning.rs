@@ -36,7 +36,7 @@ fn patiently<T>(console: &Console, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         scope.spawn(move || {
             if end.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-                console.say("still reading the files that the recipe names (a model file is run, for at most two minutes)");
+                console.say("still reading what the recipe names; a model file has at most two minutes");
             }
         });
         let result = work();

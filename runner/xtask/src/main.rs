@@ -42,6 +42,7 @@ Commands:
       --keep-going            go on after a check that fails
   bench [all-reduce|training|layers|models]
                               build in release, then measure beside Gloo, Open MPI and PyTorch
+  bench learning              the loss that gpt reaches in 1,500 steps, here and in PyTorch
   bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
   bench store                 the commands that read stores of 10,000 runs, and the disk that runs take
@@ -140,6 +141,7 @@ mod tests {
             ("setup", Chore::Setup),
             ("bench network", Chore::Bench(bench::Subject::Network)),
             ("bench large", Chore::Bench(bench::Subject::Large)),
+            ("bench learning", Chore::Bench(bench::Subject::Learning)),
             ("bench store", Chore::Bench(bench::Subject::Store)),
             ("demo", Chore::Demo),
             ("test", Chore::Test(plain)),

@@ -3,6 +3,7 @@
 mod all_reduce;
 mod large;
 mod layers;
+mod learning;
 mod line;
 mod machine;
 mod models;
@@ -36,6 +37,8 @@ pub(crate) enum Subject {
     Layers,
     /// Steps of every model in one process.
     Models,
+    /// Which loss a transformer reaches here and in PyTorch.
+    Learning,
     /// Whether every all-reduce ends with vectors far beyond the credits of a peer.
     Large,
     /// The emulated network beside the kernel's.
@@ -53,6 +56,7 @@ impl Subject {
             Some(&"training") => Self::Training,
             Some(&"layers") => Self::Layers,
             Some(&"models") => Self::Models,
+            Some(&"learning") => Self::Learning,
             Some(&"large") => Self::Large,
             Some(&"network") => Self::Network,
             Some(&"store") => Self::Store,
@@ -83,6 +87,10 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     let build = ["build", "--release", "--locked", "--workspace", "--bins", "--examples"];
     workspace.child("cargo").arguments(&build).run()?;
     let peers = peers::Peers::find(workspace)?;
+    if subject == Subject::Learning {
+        println!("\n{}", learning::measure(workspace, &peers)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let machine = machine::Machine::look()?;
     let mut turns = turns::Turns::default();
     println!(

@@ -286,7 +286,8 @@ impl Trial<'_> {
 
 /// What is no number equals itself.
 const NAN_EQUALS_NAN: bool = true;
-const CURE: &str = "take `nn.BatchNorm2d` with its running statistics, or `nn.GroupNorm`";
+const CURE: &str =
+    "take norms with running statistics, or `nn.GroupNorm`, and `torch.jit.script`: a trace keeps its mode";
 const REMEMBERS: &str =
     "it changes more in training than its weights and the running statistics of batch norms";
 
