@@ -92,6 +92,7 @@ fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) 
     let pipelined = match spec.strategy {
         Strategy::DSync => false,
         Strategy::PipeSgd { depth, .. } => depth > 1,
+        Strategy::EasgdSync { .. } => return no_model("layers that travel through a tree"),
         _ => return no_model("layers that travel to a server"),
     };
     let layers = spec.model.weighted_layers();

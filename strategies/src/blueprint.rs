@@ -166,8 +166,15 @@ impl Blueprint {
         match self.strategy {
             _ if whole => Division::Layers(Schedule::Single),
             Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
+            // It sends weights only.
+            Kind::EasgdSync { .. } => Division::Layers(Schedule::Single),
             _ => Division::Layers(self.schedule),
         }
+    }
+
+    /// How the weights are divided that the workers of a synchronous elastic method exchange.
+    pub(crate) fn division_of_weights(&self) -> Division {
+        Division::Layers(if self.trainers.len() == 1 { Schedule::Single } else { self.schedule })
     }
 
     /// How a worker's gradients travel.

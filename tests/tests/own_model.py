@@ -82,16 +82,20 @@ def gossip(file, rate=0.1):
     return losses
 
 
-def judged(file, weights):
-    """The loss of all samples with the moments of all samples, as `update_bn` finds them."""
+def judged(file, weights, momentum):
+    """The loss of all samples with the moments of all samples, as `update_bn` finds them for norms that training changes."""
     model = load(file)
+    buffers = dict(model.named_buffers())
+    norms = [name.removesuffix("num_batches_tracked") for name in buffers if name.endswith("num_batches_tracked")]
+    moments = [buffers[norm + moment] for norm in norms for moment in ("running_mean", "running_var")]
     with torch.no_grad():
         for own, value in zip(model.parameters(), weights):
             own.copy_(value)
-        momentum_is_none = [buffer for name, buffer in model.named_buffers() if "num_batches" in name]
-        for counter in momentum_is_none:
-            counter.zero_()
+        for buffer in [*moments, *(buffers[norm + "num_batches_tracked"] for norm in norms)]:
+            buffer.zero_()
         model(X)
+        for buffer in moments:
+            buffer /= momentum
         model.eval()
         return F.cross_entropy(model(X), Y).item()
 
@@ -101,7 +105,8 @@ if __name__ == "__main__":
     show("LOSSES", all_reduced(example, [list(range(40))])[0])
     show("ELASTIC", elastic(example))
     show("GOSSIP", gossip(example))
-    normed = "runner/worker/tests/scripts/sequence.pt"
-    losses, weights = all_reduced(normed, SHARDS)
-    show("NORMED", losses)
-    print(f"const JUDGED: f64 = {judged(normed, weights):.6f};")
+    scripts = "runner/worker/tests/scripts/"
+    for name, file, momentum in (("NORMED", "sequence.pt", 1.0), ("NESTED", "nested.pt", 0.1)):
+        losses, weights = all_reduced(scripts + file, SHARDS)
+        show(name, losses)
+        print(f"const {name}_JUDGED: f64 = {judged(scripts + file, weights, momentum):.6f};")

@@ -2,7 +2,7 @@
 
 use crate::output::human;
 use predict::schedule::{LayerTime, StepProfile, fixed};
-use recipe::{ExchangeThrough, Parameter, Plan, RunSpec, Schedule, Sends, Strategy};
+use recipe::{Collective, Compression, ExchangeThrough, Parameter, Plan, RunSpec, Schedule, Sends, Strategy};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ struct Exchange {
     bytes: Option<usize>,
 }
 
-/// The exchanges of all arms, as comments of a recipe; those of ranks that hold parts of a model are told with their network.
+/// The exchanges of all arms, as comments of a recipe; those within a group of ranks that hold one model are told with its network.
 pub(crate) fn comments(plan: &Plan) -> String {
     // Arms and conditions that exchange the same share their rows.
     let mut rows: Vec<(Vec<Exchange>, Vec<&str>)> = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn comments(plan: &Plan) -> String {
             let _ = writeln!(out, "# {}", line(&format!("  {what}"), &parts, &bytes));
         }
     }
-    out.push_str("# bytes of all parts, before an all-reduce divides them among the ranks\n");
+    out.push_str("# of all parts, before an all-reduce or several servers divide them\n");
     out
 }
 
@@ -68,23 +68,51 @@ pub(crate) fn document(spec: &RunSpec) -> Value {
 
 fn of(spec: &RunSpec) -> Vec<Exchange> {
     let profile = spec.strategy.kind().profile();
-    if matches!(spec.strategy, Strategy::Custom { .. } | Strategy::Gmp { .. }) || spec.cluster.workers() < 2 {
-        return Vec::new();
-    }
     let every = match spec.strategy.period() {
         1 => String::new(),
         steps => format!(", each {steps} steps"),
     };
-    match (profile.exchange, profile.sends) {
-        (ExchangeThrough::AllReduce, Sends::Gradients) => vec![gradients(spec, "all-reduced")],
-        (ExchangeThrough::AllReduce, _) => vec![weights(spec, &format!("all-reduced{every}"))],
-        (ExchangeThrough::SyncServer | ExchangeThrough::AsyncServer, _) => {
-            let up = gradients(spec, &format!("to {}", servers(spec)));
-            let down = Exchange { parts: up.parts, ..weights(spec, &format!("from {}", servers(spec))) };
-            vec![up, down]
+    if spec.cluster.workers() < 2
+        && matches!(profile.exchange, ExchangeThrough::AllReduce | ExchangeThrough::Neighbours)
+    {
+        return Vec::new();
+    }
+    let reduced = match spec.communication.collective {
+        Collective::AllGather => "to all others",
+        _ => "all-reduced",
+    };
+    match (&spec.strategy, profile.exchange, profile.sends) {
+        (Strategy::Custom { .. }, ..) => {
+            vec![Exchange { what: "what its code says".to_owned(), parts: None, bytes: None }]
         }
-        (ExchangeThrough::Centre, _) => vec![weights(spec, &format!("with the centre, each way{every}"))],
-        (ExchangeThrough::Neighbours, _) => vec![weights(spec, "to each neighbour that it averages with")],
+        // What ranks send that hold parts of a model is told with their network.
+        (Strategy::Gmp { mp: 2.., .. }, ..) => Vec::new(),
+        (Strategy::Gmp { average_every: Some(_), .. }, ..)
+        | (_, ExchangeThrough::AllReduce, Sends::Weights | Sends::Both) => {
+            vec![weights(spec, &format!("all-reduced{every}"))]
+        }
+        (_, ExchangeThrough::AllReduce, Sends::Gradients) => vec![gradients(spec, reduced)],
+        (_, ExchangeThrough::SyncServer, _) => {
+            vec![
+                gradients(spec, &format!("to {}", servers(spec))),
+                divided_weights(spec, &format!("from {}", servers(spec))),
+            ]
+        }
+        (_, ExchangeThrough::AsyncServer, _) => {
+            vec![
+                gradients(spec, &format!("to {}", servers(spec))),
+                weights(spec, &format!("from {}", servers(spec))),
+            ]
+        }
+        (Strategy::EasgdSync { .. }, ..) => {
+            vec![
+                divided_weights(spec, "of the centre, down a tree of the workers"),
+                divided_weights(spec, "and their sum, up the same tree"),
+            ]
+        }
+        (_, ExchangeThrough::Centre, _) => vec![weights(spec, &format!("with the centre, each way{every}"))],
+        (Strategy::Sgp, ..) => vec![weights(spec, "to the neighbour of the step")],
+        (_, ExchangeThrough::Neighbours, _) => vec![weights(spec, "to each neighbour that it averages with")],
     }
 }
 
@@ -98,19 +126,30 @@ fn weights(spec: &RunSpec, whereto: &str) -> Exchange {
     Exchange { what: format!("weights {whereto}"), parts: Some(1), bytes }
 }
 
+/// Weights that travel in the parts of the schedule.
+fn divided_weights(spec: &RunSpec, whereto: &str) -> Exchange {
+    let Some(groups) = groups(spec) else { return Exchange { parts: None, ..weights(spec, whereto) } };
+    let size = |group: &Vec<&Parameter>| group.iter().map(|tensor| tensor.size()).sum();
+    let bytes = groups.iter().map(|group| spec.compression.weight_bytes(size(group))).sum();
+    Exchange { parts: Some(groups.len()), bytes, ..weights(spec, whereto) }
+}
+
 fn gradients(spec: &RunSpec, whereto: &str) -> Exchange {
-    let groups = groups(spec);
-    let coded = |group: &Vec<&Parameter>| spec.compression.gradient_bytes(group.iter().copied());
-    let bytes = match &groups {
-        Some(groups) => groups.iter().map(coded).sum(),
-        None => coded(&spec.model.weighted_layers().iter().flat_map(|layer| layer.parameters).collect()),
-    };
-    let segments = match spec.strategy {
-        Strategy::PipeSgd { segments, .. } => segments as usize,
-        _ => 1,
-    };
-    let sums = segments * spec.compression.sums_of_gradient();
-    Exchange { what: format!("gradients {whereto}"), parts: groups.map(|groups| sums * groups.len()), bytes }
+    let what = format!("gradients {whereto}");
+    let compression = spec.compression;
+    let all = || compression.gradient_bytes(spec.model.tensors());
+    if let Strategy::PipeSgd { segments: segments @ 2.., .. } = spec.strategy {
+        let (count, elements) = (segments as usize, spec.model.parameters());
+        let pieces = (0..count).map(|place| (place + 1) * elements / count - place * elements / count);
+        let bytes = match compression {
+            Compression::None => all(),
+            Compression::Coded { codec, .. } => pieces.map(|piece| codec.packet_bytes(piece)).sum(),
+        };
+        return Exchange { what, parts: Some(count), bytes };
+    }
+    let Some(groups) = groups(spec) else { return Exchange { what, parts: None, bytes: all() } };
+    let bytes = groups.iter().map(|group| compression.gradient_bytes(group.iter().copied())).sum();
+    Exchange { what, parts: Some(compression.sums_of_gradient() * groups.len()), bytes }
 }
 
 /// The tensors of layers that travel together, the last layers first; `None` where a run finds them out.

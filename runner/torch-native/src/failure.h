@@ -8,7 +8,8 @@
 
 namespace bakeoff {
 
-// Does the work and returns whether it ended; otherwise writes a text that ends with a zero, at most `room` bytes long, to `error`.
+// Does the work and returns whether it ended; otherwise writes a text that ends with a zero, at most `room` bytes long, to `error`,
+// which may be null where there is no room.
 template <typename Work> bool succeeds(Work work, char *error, std::size_t room) {
     try {
         work();

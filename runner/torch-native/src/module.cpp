@@ -14,10 +14,23 @@ using torch::jit::Module;
 
 namespace {
 
-// What `nn.Sequential` is called in an archive.
-constexpr char SEQUENTIAL[] = "torch.nn.modules.container.Sequential";
+// What `nn.Sequential` is called in an archive, but for the atom that tells classes of one name apart.
+constexpr char SEQUENTIAL[] = "__torch__.torch.nn.modules.container.Sequential";
+constexpr char MANGLED[] = "___torch_mangle_";
 // The buffer by which a module is known that normalises by the batch in training and by running moments else.
 constexpr char MOMENTS[] = "running_mean";
+constexpr char TRAINING[] = "training";
+
+// A class's name without the atoms that make it unique.
+std::string plain_name(const c10::QualifiedName &name) {
+    std::string plain;
+    for (const std::string &atom : name.atoms()) {
+        if (atom.rfind(MANGLED, 0) != 0) {
+            plain += plain.empty() ? atom : "." + atom;
+        }
+    }
+    return plain;
+}
 
 } // namespace
 
@@ -46,8 +59,9 @@ bool bakeoff_module_train(Module *module, bool training, char *error, std::size_
 bool bakeoff_module_train_moments(Module *module, bool training, char *error, std::size_t room) {
     const auto work = [&] {
         for (Module inner : module->modules()) {
-            if (inner.hasattr(MOMENTS)) {
-                inner.train(training);
+            // Not those inside of it: they may be dropout.
+            if (inner.hasattr(MOMENTS) && inner.hasattr(TRAINING)) {
+                inner.setattr(TRAINING, training);
             }
         }
     };
@@ -56,13 +70,18 @@ bool bakeoff_module_train_moments(Module *module, bool training, char *error, st
 
 // Whether it has a method of this name.
 bool bakeoff_module_has_method(const Module *module, const char *method) {
-    return module->find_method(method).has_value();
+    bool found = false;
+    return bakeoff::succeeds([&] { found = module->find_method(method).has_value(); }, nullptr, 0) && found;
 }
 
 // Whether it is an `nn.Sequential`.
 bool bakeoff_module_is_sequential(const Module *module) {
-    const auto name = module->type()->name();
-    return name.has_value() && name->qualifiedName().find(SEQUENTIAL) != std::string::npos;
+    bool found = false;
+    const auto work = [&] {
+        const auto name = module->type()->name();
+        found = name.has_value() && plain_name(*name) == SEQUENTIAL;
+    };
+    return bakeoff::succeeds(work, nullptr, 0) && found;
 }
 
 // Writes a new tensor, which the caller owns, to `result`: what the method makes of `input`. With a `child`, the method is that of the
@@ -73,6 +92,7 @@ bool bakeoff_module_call(const Module *module, const char *child, const char *me
         Module callee = child == nullptr ? *module : module->attr(child).toModule();
         const c10::IValue made = callee.get_method(method)(std::vector<c10::IValue>{*input});
         TORCH_CHECK(made.isTensor(), "RuntimeError: `", method, "` makes ", made.tagKind(), ", where one tensor is wanted");
+        TORCH_CHECK(made.toTensor().defined(), "RuntimeError: `", method, "` makes no tensor");
         *result = std::make_unique<at::Tensor>(made.toTensor()).release();
     };
     return bakeoff::succeeds(work, error, room);

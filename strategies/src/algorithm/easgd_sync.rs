@@ -13,7 +13,9 @@
 //!
 //! Sent per step: the centre down a binomial tree of the workers, and the sum of their weights up the same tree. In
 //! variant 1 both travel between worker 0 and the master, too, when worker 0 asks; in variant 3 on a lane of their own,
-//! during forward and backward pass, and in both directions at once: neither needs the other.
+//! during forward and backward pass, and in both directions at once: neither needs the other. With a schedule of layers both travel in
+//! as many parts: what section 5.2 and Figure 10 of the paper compare with the one message of `single`, its packed layers. The bits are the
+//! same; the master of variant 1 learns the parts from worker 0.
 //!
 //! Departures: none in the update, which is the same in all variants, bit for bit: the weights are added in the
 //! order of the tree over the workers, ((0 + 1) + (2 + 3)) + ..., wherever the master is, and the centre moves by
@@ -23,6 +25,7 @@
 //! paper's blocking calls do. Worker 0 of variants 2 and 3 has two models, its own and the centre, and snapshots both.
 
 use crate::collective::Branch;
+use crate::schedule::{Division, Sections};
 use crate::server::pulled;
 use crate::{
     GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StateVisitor,
@@ -31,15 +34,19 @@ use crate::{
 use recipe::{MovingRate, SyncVariant};
 use record::{LaneId, Phase, PhaseClock, Work};
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// Sent by worker 0 to the master of variant 1 to ask for the centre.
-const READY: Packet = Packet::from_static(&[1]);
+/// Where the parts of the flat vector lie that travel one by one, those at its end first.
+type PartSpans = Arc<[Range<usize>]>;
 
 /// The vectors that travel through the tree in a step.
 #[derive(Debug, Default)]
 pub struct Load {
     /// The step of the worker.
     t: u64,
+    /// The parts in which both travel.
+    parts: PartSpans,
     /// A worker's weights; then, on worker 0, the sum of all.
     sum: Vector,
     /// The centre as it is sent.
@@ -61,6 +68,7 @@ pub struct Worker {
     moving_rate: MovingRate,
     variant: SyncVariant,
     workers: usize,
+    division: Division,
     /// The centre at the end of a step, on worker 0 of variants 2 and 3.
     centre: Vector,
     /// In variant 3, the way to the lane that communicates.
@@ -69,7 +77,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// One of `workers` workers of a model with `parameter_count` weights.
+    /// One of `workers` workers of a model with `parameter_count` weights, which travel in one part.
     pub fn new(
         parameter_count: usize,
         moving_rate: MovingRate,
@@ -77,8 +85,15 @@ impl Worker {
         workers: usize,
     ) -> Self {
         let empty = Vector::zeros(parameter_count);
-        let load = Load { t: 0, sum: empty.clone(), sent: empty, centre: Vector::default() };
-        Self { moving_rate, variant, workers, centre: Vector::default(), loads: None, load }
+        let load = Load { sum: empty.clone(), sent: empty, ..Load::default() };
+        let division = Division::Pieces(1);
+        Self { moving_rate, variant, workers, division, centre: Vector::default(), loads: None, load }
+    }
+
+    /// The same with weights that travel in parts.
+    #[must_use]
+    pub fn divided(self, division: Division) -> Self {
+        Self { division, ..self }
     }
 
     /// The same with a lane beside it that communicates.
@@ -96,6 +111,9 @@ impl Worker {
     fn pack(&mut self, ctx: &mut WorkerContext) -> Load {
         let mut load = std::mem::take(&mut self.load);
         load.t = ctx.t();
+        if load.parts.is_empty() {
+            load.parts = self.division.buckets(ctx.layout(), &Sections::default(), None).spans().into();
+        }
         let master = self.is_master(ctx);
         load.centre = std::mem::take(&mut self.centre);
         ctx.read_weights(|x| {
@@ -115,16 +133,17 @@ impl Worker {
         if self.variant != SyncVariant::Master {
             return through_tree(load, None, tag, &mut ctx.wire_over(&trainers).weights());
         }
-        let master = GroupRank(self.workers);
-        let first = trainers.me() == GroupRank(0);
-        let mut sent = None;
-        if first {
-            ctx.wire().exact().send_packet(master, Tag::new(Kind::Push, t), READY)?;
-            sent = Some(ctx.wire().recv_packet(master, Tag::new(Kind::Pull, t))?);
+        let (master, push) = (GroupRank(self.workers), Tag::new(Kind::Push, t));
+        if trainers.me() != GroupRank(0) {
+            return through_tree(load, Some(Vec::new()), tag, &mut ctx.wire_over(&trainers).weights());
         }
-        through_tree(load, sent, tag, &mut ctx.wire_over(&trainers).weights())?;
-        if first {
-            ctx.wire().weights().send(master, Tag::new(Kind::Push, t).part(1), 0, &load.sum)?;
+        ctx.wire().exact().send_packet(master, push, ready(&load.parts))?;
+        let receive = |(call, _)| ctx.wire().recv_packet(master, of_part(Tag::new(Kind::Pull, t), call));
+        let sent = load.parts.iter().enumerate().map(receive).collect::<Result<Vec<Packet>, StepError>>()?;
+        through_tree(load, Some(sent), tag, &mut ctx.wire_over(&trainers).weights())?;
+        for (call, part) in load.parts.iter().enumerate() {
+            let sum = &load.sum[part.clone()];
+            ctx.wire().weights().send(master, of_part(push, call).part(1), part.start, sum)?;
         }
         Ok(())
     }
@@ -190,6 +209,32 @@ fn draw(centre: &mut [f32], sum: &[f32], a: f32, workers: usize) {
     }
 }
 
+/// The tag of a part.
+fn of_part(tag: Tag, call: usize) -> Tag {
+    Tag { call: call as u32, ..tag }
+}
+
+/// What worker 0 sends to the master of variant 1 to ask for the centre: where each part begins.
+fn ready(parts: &[Range<usize>]) -> Packet {
+    Packet(parts.iter().flat_map(|part| (part.start as u32).to_le_bytes()).collect::<Vec<u8>>().into())
+}
+
+/// The parts of `n` weights that worker 0 asks for.
+fn asked_for(ready: &Packet, n: usize) -> Result<Vec<Range<usize>>, StepError> {
+    let (begins, rest) = ready.0.as_chunks();
+    let mut end = n;
+    let mut parts = Vec::with_capacity(begins.len());
+    for begin in begins.iter().map(|begin| u32::from_le_bytes(*begin) as usize) {
+        if begin >= end {
+            break;
+        }
+        parts.push(begin..end);
+        end = begin;
+    }
+    let whole = end == 0 && parts.len() == begins.len() && rest.is_empty();
+    if whole { Ok(parts) } else { Err(StepError::Packet { bytes: ready.0.len(), elements: n }) }
+}
+
 /// Where the centre is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CentreAt {
@@ -198,29 +243,27 @@ enum CentreAt {
 }
 
 /// Lines 11 and 12, one after the other: the centre down the tree of the workers, and the sum of their weights up.
-/// `sent` is the centre as worker 0 received it from the master.
+/// `sent` are the parts of the centre as worker 0 received them from a master, which the other workers get from the tree.
 fn through_tree(
     load: &mut Load,
-    sent: Option<Packet>,
+    sent: Option<Vec<Packet>>,
     tag: Tag,
     wire: &mut Wire<'_>,
 ) -> Result<(), StepError> {
-    let branch = branch(wire);
     let master = if sent.is_some() { CentreAt::Master } else { CentreAt::FirstWorker };
-    broadcast(&branch, &mut load.sent, sent, tag, wire)?;
-    reduce(&branch, &mut load.sum, master, tag, wire)
+    broadcast(load, sent.unwrap_or_default(), tag, wire)?;
+    reduce(load, master, tag, wire)
 }
 
 /// The same at once, each in a direction of its own: what goes up is there before anything comes down.
 fn both_ways(load: &mut Load, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-    let branch = branch(wire);
-    if branch.is_root() {
+    if branch(wire).is_root() {
         // The places below need not wait for sums that are still on their way up.
-        broadcast(&branch, &mut load.sent, None, tag, wire)?;
-        return reduce(&branch, &mut load.sum, CentreAt::FirstWorker, tag, wire);
+        broadcast(load, Vec::new(), tag, wire)?;
+        return reduce(load, CentreAt::FirstWorker, tag, wire);
     }
-    reduce(&branch, &mut load.sum, CentreAt::FirstWorker, tag, wire)?;
-    broadcast(&branch, &mut load.sent, None, tag, wire)
+    reduce(load, CentreAt::FirstWorker, tag, wire)?;
+    broadcast(load, Vec::new(), tag, wire)
 }
 
 fn branch(wire: &Wire<'_>) -> Branch {
@@ -228,35 +271,38 @@ fn branch(wire: &Wire<'_>) -> Branch {
     Branch { places: group.members().collect(), me: group.me().0 }
 }
 
-fn broadcast(
-    branch: &Branch,
-    centre: &mut [f32],
-    sent: Option<Packet>,
-    tag: Tag,
-    wire: &mut Wire<'_>,
-) -> Result<(), StepError> {
-    let relayed = sent.is_some();
-    let packet = match sent {
-        Some(packet) => packet,
-        None if branch.is_root() => wire.encode(wire.slot(wire.group().me(), tag, 0), centre),
-        None => branch.receive(tag, wire)?,
-    };
-    branch.spread(&packet, tag, wire)?;
-    if relayed || !branch.is_root() { wire.decode(&packet, centre) } else { wire.adopt(&packet, centre) }
+/// The parts of the centre down the tree; `relayed` are those that worker 0 has from a master.
+fn broadcast(load: &mut Load, relayed: Vec<Packet>, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    let branch = branch(wire);
+    let mut relayed = relayed.into_iter();
+    for (call, part) in load.parts.iter().enumerate() {
+        let centre = &mut load.sent[part.clone()];
+        let (tag, mut wire) = (of_part(tag, call), wire.over(wire.group()).of_part(part.start));
+        let from_master = relayed.next();
+        let keeps = branch.is_root() && from_master.is_none();
+        let packet = match from_master {
+            Some(packet) => packet,
+            None if branch.is_root() => wire.encode(wire.slot(wire.group().me(), tag, 0), centre),
+            None => branch.receive(tag, &mut wire)?,
+        };
+        branch.spread(&packet, tag, &mut wire)?;
+        if keeps { wire.adopt(&packet, centre)? } else { wire.decode(&packet, centre)? }
+    }
+    Ok(())
 }
 
-fn reduce(
-    branch: &Branch,
-    sum: &mut [f32],
-    master: CentreAt,
-    tag: Tag,
-    wire: &mut Wire<'_>,
-) -> Result<(), StepError> {
-    branch.reduce(sum, tag.part(1), wire)?;
-    if branch.is_root() && master == CentreAt::FirstWorker {
-        // A master elsewhere gets it encoded.
-        let packet = wire.encode(wire.slot(wire.group().me(), tag, 0), sum);
-        wire.adopt(&packet, sum)?;
+/// The parts of the sum up the tree.
+fn reduce(load: &mut Load, master: CentreAt, tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
+    let branch = branch(wire);
+    for (call, part) in load.parts.iter().enumerate() {
+        let sum = &mut load.sum[part.clone()];
+        let (tag, mut wire) = (of_part(tag, call), wire.over(wire.group()).of_part(part.start));
+        branch.reduce(sum, tag.part(1), &mut wire)?;
+        if branch.is_root() && master == CentreAt::FirstWorker {
+            // A master elsewhere gets it encoded.
+            let packet = wire.encode(wire.slot(wire.group().me(), tag, 0), sum);
+            wire.adopt(&packet, sum)?;
+        }
     }
     Ok(())
 }
@@ -333,9 +379,15 @@ impl Service for Master {
         self.t += 1;
         let push = Tag::new(Kind::Push, self.t);
         let pull = Tag::new(Kind::Pull, self.t);
-        ctx.wire().recv_packet(GroupRank(0), push)?;
-        ctx.wire().weights().send(GroupRank(0), pull, 0, &self.centre)?;
-        ctx.wire().weights().recv_into(GroupRank(0), push.part(1), &mut self.sum)?;
+        let parts = asked_for(&ctx.wire().recv_packet(GroupRank(0), push)?, self.centre.len())?;
+        for (call, part) in parts.iter().enumerate() {
+            let centre = &self.centre[part.clone()];
+            ctx.wire().weights().send(GroupRank(0), of_part(pull, call), part.start, centre)?;
+        }
+        for (call, part) in parts.into_iter().enumerate() {
+            let mut wire = ctx.wire().weights().of_part(part.start);
+            wire.recv_into(GroupRank(0), of_part(push, call).part(1), &mut self.sum[part])?;
+        }
         let a = in_step(self.moving_rate, &plan, self.t);
         let workers = plan.workers();
         let Self { centre, sum, .. } = self;

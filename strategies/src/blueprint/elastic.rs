@@ -79,7 +79,8 @@ impl Blueprint {
         a: MovingRate,
         variant: SyncVariant,
     ) -> Roles {
-        let worker = easgd_sync::Worker::new(self.parameter_count, a, variant, self.trainers.len());
+        let worker = easgd_sync::Worker::new(self.parameter_count, a, variant, self.trainers.len())
+            .divided(self.division_of_weights());
         if variant != SyncVariant::Overlapped {
             return self.elastic(rank, worker);
         }

@@ -306,5 +306,6 @@ fn coded_bytes_are_the_stated_ones() {
         let outcome = Scene::new(Strategy::PsSync, 4).coded(codec, false).run();
         let worker = outcome.ranks[0].steps(LaneId::Compute);
         assert_eq!((worker[1].bytes_out, worker[1].bytes_in), (bytes, 4 * n), "{codec:?}");
+        assert_eq!(codec.packet_bytes(n as usize), Some(bytes as usize), "as a plan says: {codec:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::elastic::{Size, TARGETS, fixed, nudged};
 use crate::reference::gradient;
 use crate::scene::{Scene, digests};
-use recipe::{Extent, LrShape, MovingRate, Strategy, SyncVariant};
+use recipe::{Extent, LrShape, MovingRate, Schedule, Strategy, SyncVariant};
 use record::{Event, Nanos, Rank, SnapshotGroup, SnapshotRecord, Standing};
 use strategies::sim::{Costs, World, WorldOutcome};
 use strategies::toy::Quadratic;
@@ -121,16 +121,18 @@ fn reference(scene: &Scene) -> (Vec<Vec<f32>>, Vec<f32>) {
 fn all_variants_end_with_the_bits_of_the_plain_code() {
     for workers in [1, 2, 3, 4, 5, 8] {
         let expected = reference(&scene(SyncVariant::Master, workers));
-        for variant in VARIANTS {
+        let schedules = [Schedule::Single, Schedule::PerLayer, Schedule::Fixed { bytes: 100 }];
+        for (variant, schedule) in VARIANTS.iter().flat_map(|variant| schedules.map(|one| (*variant, one))) {
             for seed in 1..4 {
                 let mut scene = scene(variant, workers).seed(seed);
+                scene.spec.communication.schedule = schedule;
                 scene.world.jitter = 1.0;
                 scene.world.slow.insert(Rank(0), 3.0);
                 scene.world.costs =
                     Costs { forward: vec![Nanos(700), Nanos(300)], update: 5.0, ..Costs::default() };
                 let outcome = scene.run();
                 let home = home(variant, workers as usize);
-                let what = format!("{variant:?}, {workers} workers, seed {seed}");
+                let what = format!("{variant:?}, {schedule:?}, {workers} workers, seed {seed}");
                 let sha = |x: &[f32]| Vector::from(x.to_vec()).sha256();
                 assert_eq!(outcome.ranks[home].model().sha256(), sha(&expected.1), "{what}");
                 for k in 0..workers as usize {

@@ -212,6 +212,12 @@ fn what_travels_is_what_is_stated() {
         ] {
             let scene = Scene::new(Strategy::DSync, p).widths(&[COLUMNS - 1, ROWS]).coded(codec, true);
             let outcome = scene.run();
+            let whole = recipe::Parameter { name: String::new(), shape: vec![ROWS, COLUMNS] };
+            assert_eq!(
+                codec.gradient_bytes([&whole]),
+                Some(4 * parts.iter().sum::<usize>()),
+                "as a plan says"
+            );
             for rank in 0..p as usize {
                 let step = &outcome.ranks[rank].steps(LaneId::Compute)[1];
                 let cost = |elements| collective.cost(elements, p as usize, rank).elements as u64;

@@ -318,7 +318,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.schedule",
         Kind::Table,
-        "Which gradients travel together, and when; of `d-sync`, `ps-sync`, `pipe-sgd` and `gmp`. Strategies without one ignore what is \
+        "Which gradients travel together, and when; of `d-sync`, `ps-sync`, `pipe-sgd` and `gmp`; of `easgd-sync` which weights. Strategies without one ignore what is \
          said for all, and refuse what is said for them.",
     )
     .arm(),

@@ -40,6 +40,7 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training
         return Vec::new();
     }
     let all = [
+        nothing_to_hide_behind(kind, settings, schedule),
         in_pieces_already(kind, settings, schedule),
         unknown_norm(kind, settings, schedule),
         weights_only(kind, settings, schedule),
@@ -47,6 +48,17 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training
         never_planned(settings, schedule, train),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Weights leave before the step is computed, and a plan is made from when gradients are there.
+fn nothing_to_hide_behind(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    let planned = matches!(schedule, Schedule::Merged | Schedule::MergedExact);
+    (kind == StrategyKind::EasgdSync && planned).then(|| {
+        Finding::new("R197", format!("`{}` plans by when gradients are there, and `{kind}` sends weights", schedule.kind()))
+            .at_option(settings.span(KIND), "a plan for gradients")
+            .at_option(settings.span(STRATEGY_KIND), "its weights are all there when a step begins")
+            .cure("take `single`, `per-layer` or `fixed` for this strategy, and the plan for those that send gradients")
+    })
 }
 
 fn in_pieces_already(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {

@@ -176,11 +176,11 @@ impl Model {
         self.tensors().map(Parameter::size).sum()
     }
 
-    /// Number of weights that are not trained, which a worker holds beside the others.
+    /// Number of weights that are drawn and not trained, which a worker holds beside the others.
     pub fn frozen_weights(&self) -> usize {
         match self {
             Self::Layers(model) => model.frozen_tensors().iter().map(|tensor| tensor.size()).sum(),
-            // They lie in the file, and its layout does not list them.
+            // They lie in the file: a worker draws none, and an export has none.
             Self::File(_) => 0,
         }
     }

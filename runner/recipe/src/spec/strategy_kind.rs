@@ -191,10 +191,10 @@ impl StrategyKind {
         }
     }
 
-    /// Whether its gradients can travel layer by layer.
+    /// Whether its gradients, or the weights that it exchanges in each step, can travel layer by layer.
     pub const fn takes_schedule(self) -> bool {
         match self {
-            Self::PsSync | Self::DSync | Self::PipeSgd | Self::Gmp => true,
+            Self::PsSync | Self::DSync | Self::PipeSgd | Self::Gmp | Self::EasgdSync => true,
             Self::AsyncSgd
             | Self::AsyncMsgd
             | Self::HogwildSgd
@@ -202,7 +202,6 @@ impl StrategyKind {
             | Self::EasgdAsync
             | Self::MeasgdAsync
             | Self::EasgdHogwild
-            | Self::EasgdSync
             | Self::Eamsgd
             | Self::DPsgd
             | Self::AdPsgd

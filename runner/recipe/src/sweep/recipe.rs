@@ -370,7 +370,7 @@ fn adds_by_servers(strategy: &StrategySetting) -> bool {
 fn no_layers() -> String {
     let kinds = StrategyKind::ALL.iter().filter(|kind| kind.takes_schedule());
     let names: Vec<String> = kinds.map(|kind| format!("`{kind}`")).collect();
-    format!("only gradients of {} travel layer by layer", names.join(", "))
+    format!("only what {} exchange in each step travels layer by layer", names.join(", "))
 }
 
 /// Why settings of an all-reduce have no effect on a strategy; `None` where it has one.

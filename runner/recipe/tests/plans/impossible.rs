@@ -150,6 +150,7 @@ fn impossible_schedules() {
             ),
             ("gossip", &[&with("ad-psgd", "")]),
             ("weights only", &[&with("local-sgd", "")]),
+            ("weights that wait for nothing", &[&with("easgd-sync", "moving-rate = 0.1")]),
             ("divided twice", &[&with("pipe-sgd", "gradient-segments = 4")]),
             (
                 "a norm of layers",

@@ -261,6 +261,32 @@ def sequence():
     return nn.Sequential(*pooled(), nn.Linear(16, 12), nn.BatchNorm1d(12, momentum=None), nn.ReLU(), nn.Linear(12, 10))
 
 
+class FrozenNorm(nn.Module):
+    """Keeps the statistics that it has, as those of detection models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("running_mean", torch.linspace(0.3, 0.7, 16))
+        self.register_buffer("running_var", torch.linspace(0.001, 0.004, 16))
+
+    def forward(self, x):
+        return (x - self.running_mean) / (self.running_var + 1e-5).sqrt()
+
+
+def nested():
+    """Sequences within a sequence, whose classes have names of their own in the file, and a norm below another."""
+    below = nn.Sequential(*pooled(), FrozenNorm())
+    hidden = nn.Sequential(nn.Linear(16, 12), nn.BatchNorm1d(12, momentum=0.1), nn.ReLU())
+    return nn.Sequential(below, hidden, nn.Linear(12, 10))
+
+
+class Strange(Rowless):
+    """Its scores have a type that few programs know."""
+
+    def forward(self, x):
+        return self.net(x).to(torch.uint16)
+
+
 def save(name, module, double=False):
     torch.jit.script(module.double() if double else module).save(str(HERE / f"{name}.pt"))
 
@@ -287,3 +313,5 @@ if __name__ == "__main__":
     save("from-one", FromOne())
     save("gap", Gap())
     save("sequence", sequence())
+    save("nested", nested())
+    save("strange", Strange())

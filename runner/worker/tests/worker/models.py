@@ -21,6 +21,11 @@ class Net(Weights):
             scale += 1
         return F.batch_norm(x, None, None, scale, shift, training=True)
 
+    def layered_norm(self, x):
+        """A norm that is a layer of its own."""
+        self.layer()
+        return self.batch_norm(x)
+
     def plain_conv(self, x, outputs, kernel, stride=1):
         """A convolution without a bias that keeps the sides, and its norm."""
         weight = self(outputs, x.shape[1], kernel, kernel)
@@ -45,6 +50,7 @@ def lenet(x, net):
     x = F.max_pool2d(net.conv(x, 20, 5), 2)
     net.layer()
     x = F.max_pool2d(net.conv(x, 50, 5), 2)
+    net.layer()
     x = F.relu(net.linear(x.flatten(1), 500))
     net.layer()
     return net.linear(x, CLASSES)
@@ -55,7 +61,9 @@ def cifar_quick(x, net, ceil, between):
     x = F.relu(F.max_pool2d(net.conv(x, 32, 5, padding=2), 3, 2, ceil_mode=ceil))
     net.layer()
     x = F.avg_pool2d(F.relu(net.conv(x, 32, 5, padding=2)), 3, 2, ceil_mode=ceil)
+    net.layer()
     x = F.avg_pool2d(F.relu(net.conv(x, 64, 5, padding=2)), 3, 2, ceil_mode=ceil)
+    net.layer()
     x = between(net.linear(x.flatten(1), 64))
     net.layer()
     return net.linear(x, CLASSES)
@@ -75,11 +83,13 @@ def shortcut(x, net, width, stride):
 
 
 def basic(x, net, width, stride):
+    net.layer()
     y = net.plain_conv(F.relu(net.plain_conv(x, width, 3, stride)), width, 3)
     return F.relu(y + shortcut(x, net, width, stride))
 
 
 def bottleneck(x, net, width, stride):
+    net.layer()
     y = F.relu(net.plain_conv(x, width, 1))
     y = F.relu(net.plain_conv(y, width, 3, stride))
     y = net.plain_conv(y, 4 * width, 1)
@@ -89,8 +99,7 @@ def bottleneck(x, net, width, stride):
 def stem(x, net, outputs, kernel, stride):
     """The first convolution and its norm, which are two layers."""
     x = F.conv2d(x, net(outputs, x.shape[1], kernel, kernel), None, stride, kernel // 2)
-    net.layer()
-    return F.relu(net.batch_norm(x))
+    return F.relu(net.layered_norm(x))
 
 
 def groups(x, net, block, widths, blocks):
@@ -120,7 +129,7 @@ def classifier(x, net, widths):
     x = x.flatten(1)
     for width in widths:
         x = F.relu(net.linear(x, width))
-    net.layer()
+        net.layer()
     return net.linear(x, CLASSES)
 
 
@@ -148,11 +157,10 @@ def vgg_cifar(x, net):
     """Zagoruyko's vgg_bn_drop: configuration D with batch norms, and a classifier of 512."""
     for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(count):
-            x = net.conv(x, width, 3, padding=1)
+            x = F.relu(net.layered_norm(net.conv(x, width, 3, padding=1)))
             net.layer()
-            x = F.relu(net.batch_norm(x))
         x = F.max_pool2d(x, 2, ceil_mode=True)
-    x = F.relu(net.batch_norm(net.linear(x.flatten(1), 512)))
+    x = F.relu(net.layered_norm(net.linear(x.flatten(1), 512)))
     net.layer()
     return net.linear(x, CLASSES)
 
@@ -161,8 +169,10 @@ def alexnet_cifar(x, net):
     x = F.max_pool2d(F.relu(net.conv(x, 96, 5, stride=2, padding=2)), 2)
     net.layer()
     x = F.max_pool2d(F.relu(net.conv(x, 256, 5, padding=2)), 2)
+    net.layer()
     for width in (384, 384, 256):
         x = F.relu(net.conv(x, width, 3, padding=1))
+        net.layer()
     return classifier(F.max_pool2d(x, 2), net, (4096, 4096))
 
 
@@ -199,11 +209,12 @@ def show(network, images, kind):
     loss = F.cross_entropy(scores, labels)
     loss.backward()
     bounds = net.layers + [len(net.tensors)]
-    parts = [net.tensors[: bounds[1]], net.tensors[bounds[-2] :], net.tensors]
-    gradients = [torch.cat([tensor.grad.flatten() for tensor in part]) for part in parts]
     name = network.__name__.title().replace("_", "")
-    shown = [f"({length:.6f}, {along:.6f})" for length, along in map(numbers, [scores, *gradients])]
-    print(f"    (ModelKind::{name}, {images}, {loss.item():.9f}, {shown[0]}, [{', '.join(shown[1:])}]),")
+    print(f"    Numbers {{ kind: ModelKind::{name}, images: {images}, loss: {loss.item():.9f},")
+    print("        scores: (%.6f, %.6f), gradient: &[" % numbers(scores))
+    for begin, end in zip(bounds, bounds[1:]):
+        print("            (%.6f, %.6f)," % numbers(torch.cat([tensor.grad.flatten() for tensor in net.tensors[begin:end]])))
+    print("        ] },")
 
 
 if __name__ == "__main__":

@@ -72,8 +72,11 @@ fn the_layers_of_a_script_are_its_stages_with_the_tensors_that_each_trains() {
     let children: Vec<Vec<&str>> =
         sequence.iter().map(|layer| layer.children.iter().map(String::as_str).collect()).collect();
     assert_eq!(children, [vec!["0", "1", "2"], vec!["3", "4"], vec!["5"]]);
-    let names: Vec<&str> = sequence.iter().map(|layer| layer.name.as_str()).collect();
-    assert_eq!(names, ["0+1+2", "3+4", "5"]);
+    let names = |file: &str| -> Vec<String> {
+        described(script(file)).layout.layers.into_iter().map(|layer| layer.name).collect()
+    };
+    assert_eq!(names("sequence"), ["0+1+2", "3+4", "5"]);
+    assert_eq!(names("nested"), ["0+1", "2"], "the first sequence has nothing to train");
     let whole = described(script("dropout")).layout;
     assert_eq!(whole.layers.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["forward"]);
 }
@@ -310,6 +313,7 @@ fn a_script_that_cannot_be_trained_here_says_why() {
         ("doubled", "`forward` makes a tensor of [3, 10] Double of 3 examples"),
         ("from-one", "it has `stage1` and no `stage0`"),
         ("gap", "it has `stage2` and no `stage1`"),
+        ("strange", "makes a tensor of [10]"),
         ("nameless", "it has neither a method `forward` nor `stage0`"),
     ] {
         let reason = reason(script(name));

@@ -322,6 +322,13 @@ pub(super) const PAIRS: &[Code] = &[
          gradients travel while others are computed.",
     ),
     code(
+        "R197",
+        "a plan for weights that wait for nothing",
+        "`merged` and `merged-exact` decide which gradients travel together, from when the backward pass has each of them. `easgd-sync` exchanges \
+         weights, all of which are there when a step begins: `single` sends them in one message (the packed layers of You, Buluc and \
+         Demmel, SC 2017, section 5.2), `per-layer` and `fixed` in several.",
+    ),
+    code(
         "R174",
         "servers without work",
         "Workers of `gmp` average by an all-reduce among themselves, unless `averaged-by` says that servers add for them.",

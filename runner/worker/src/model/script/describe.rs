@@ -138,8 +138,9 @@ impl Trial<'_> {
             x.f_detach().and_then(|x| x.f_set_requires_grad(place == Place::AboveOthers)).map_err(failed)?;
         let own = own(&x).map_err(failed)?;
         let y = call(&self.module, &name, &children, &own).map_err(failed)?;
-        if y.size().first() != Some(&ROWS) || y.kind() != Kind::Float {
-            let (size, kind) = (y.size(), y.kind());
+        // Types that the bindings do not know are an error.
+        let (size, kind) = (y.size(), y.f_kind().map_err(failed)?);
+        if size.first() != Some(&ROWS) || kind != Kind::Float {
             return Err(self.unsuited(format!(
                 "`{name}` makes a tensor of {size:?} {kind:?} of {ROWS} examples; a row of 32-bit floats for each is wanted"
             )));
@@ -179,8 +180,8 @@ impl Trial<'_> {
         let mut parameters = Vec::new();
         let trained = named.iter().zip(&gradients).filter(|(_, gradient)| gradient.defined());
         for ((name, tensor), _) in trained {
-            if tensor.kind() != Kind::Float {
-                let kind = tensor.kind();
+            let kind = tensor.f_kind().map_err(failed)?;
+            if kind != Kind::Float {
                 return Err(
                     self.unsuited(format!("its tensor `{name}` is {kind:?}; weights are 32-bit floats"))
                 );

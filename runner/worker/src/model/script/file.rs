@@ -51,8 +51,8 @@ impl Contents {
 /// The largest number of bytes that are read: all weights that a model can have, which are 32-bit floats, and the code.
 const MOST_BYTES: u64 = (1 << 34) + (1 << 26);
 
-/// Copies that loading takes: the bytes of the file, and the tensors in them.
-const COPIES: u64 = 2;
+/// Copies that loading takes at most: the bytes of the file twice, and the tensors in them.
+const COPIES: u64 = 3;
 
 /// Refuses a file that memory has no room for.
 fn check_size(bytes: u64) -> Result<(), String> {
@@ -81,6 +81,8 @@ pub(super) struct Script {
     module: ScriptModule,
     /// Of each layer, in the order of the flat vector.
     tensors: Vec<Vec<Tensor>>,
+    /// Of its batch norms.
+    pub(super) moments: RunningMoments,
 }
 
 impl Script {
@@ -107,7 +109,8 @@ impl Script {
         for frozen in named.into_values() {
             let _ = frozen.f_set_requires_grad(false).map_err(failed)?;
         }
-        Ok(Self { module, tensors })
+        let moments = RunningMoments::of(&module).map_err(failed)?;
+        Ok(Self { module, tensors, moments })
     }
 
     /// The values of all tensors, in the order of the flat vector.
@@ -145,11 +148,6 @@ impl Script {
     pub(super) fn call(&self, layer: &FileLayer, x: &Tensor) -> Result<Tensor, TchError> {
         run_as_written();
         call(&self.module, &layer.name, &layer.children, x)
-    }
-
-    /// The running moments of its batch norms.
-    pub(super) fn moments(&self) -> Result<RunningMoments, TchError> {
-        RunningMoments::of(&self.module)
     }
 
     /// Whether batch norms normalise by the batch, and write its moments down.

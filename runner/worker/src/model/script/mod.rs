@@ -182,22 +182,24 @@ impl ScriptLearner {
         Ok(script)
     }
 
-    /// As `update_bn` of PyTorch does: the means of what batches of training samples have. Nothing where there is no batch norm.
+    /// Nearly what `update_bn` of PyTorch does: the means of what batches of training samples have. Nothing where there is no batch norm.
     fn gather_moments(&self, script: &mut Script) -> Result<(), TchError> {
-        let mut moments = script.moments()?;
-        if moments.is_empty() {
+        if script.moments.is_empty() {
             return Ok(());
         }
         let samples = evaluate::calibration_samples(&self.data);
         let at_once = evaluate::CALIBRATION_BATCH.min(self.evaluated_at_once());
+        let mut moments = std::mem::take(&mut script.moments);
         script.train_moments(true)?;
-        for some in evaluate::calibration_batches(&samples, at_once) {
+        let through = &*script;
+        let gathered = moments.gather(evaluate::calibration_batches(&samples, at_once).map(|some| {
             let x = self.data.inputs(Split::Training, some);
             let x = x.map_err(|error| TchError::Torch(error.to_string()))?;
-            moments.add(some.len(), || self.through(script, x.f_mul_scalar(1.0)?).map(drop))?;
-        }
+            Ok((some.len(), move || self.through(through, x.f_mul_scalar(1.0)?).map(drop)))
+        }));
+        script.moments = moments;
         script.train_moments(false)?;
-        moments.write()
+        gathered
     }
 
     /// What all layers make of examples.
