@@ -54,7 +54,7 @@ impl<'a> Wire<'a> {
     }
 
     /// The same wire over another group.
-    pub(crate) fn over<'b>(&'b mut self, group: &'b Group) -> Wire<'b> {
+    pub fn over<'b>(&'b mut self, group: &'b Group) -> Wire<'b> {
         Wire { lane: self.lane, group, base: self.base, content: self.content }
     }
 

@@ -1,6 +1,6 @@
 //! What a worker of each arm exchanges: gradients or weights, in how many parts, and their bytes as they are coded.
 
-use crate::output::human;
+use crate::output::{self, human};
 use predict::schedule::{LayerTime, StepProfile, fixed};
 use recipe::{Collective, Compression, ExchangeThrough, Parameter, Plan, RunSpec, Schedule, Sends, Strategy};
 use serde_json::{Value, json};
@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 /// Bytes of a weight.
 const FLOAT: usize = 4;
+/// Columns, with what stands before them in a recipe, 80.
+const WIDTH: usize = 78;
 /// Where only the run, or the code of another crate, can say.
 const UNKNOWN: &str = "-";
 
@@ -42,7 +44,9 @@ pub(crate) fn comments(plan: &Plan) -> String {
     }
     let mut out = format!("#\n# Exchanges of a worker\n# {}\n", line("", "parts", "bytes"));
     for (exchanges, arms) in rows {
-        let _ = writeln!(out, "# {}", arms.join("; "));
+        for line in output::fold(&arms.join("; "), WIDTH) {
+            let _ = writeln!(out, "# {line}");
+        }
         for Exchange { what, parts, bytes } in exchanges {
             let parts = parts.map_or("as planned".to_owned(), |parts| human::thousands(parts as u64));
             let bytes = bytes.map_or(UNKNOWN.to_owned(), |bytes| human::bytes(bytes as u64));
@@ -53,7 +57,7 @@ pub(crate) fn comments(plan: &Plan) -> String {
     out
 }
 
-/// 78 columns: with what stands before them in a recipe, 80.
+/// A row of the table.
 fn line(what: &str, parts: &str, bytes: &str) -> String {
     format!("{what:<52}{parts:>12}{bytes:>14}").trim_end().to_owned()
 }

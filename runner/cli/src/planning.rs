@@ -31,7 +31,7 @@ pub(crate) fn machine() -> Machine {
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// Does work that reads files, and says so where it takes long.
-fn patiently<T>(console: &Console, work: impl FnOnce() -> T) -> T {
+pub(crate) fn patiently<T>(console: &Console, work: impl FnOnce() -> T) -> T {
     let (ended, end) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {

@@ -57,6 +57,7 @@ mod tests {
             classes: 10,
             layers: vec![layer],
             frozen: 0,
+            needs_two_rows: false,
         };
         RunSpec { model: Model::File(ModelFile { file: file.into(), layout }), ..spec(2) }
     }

@@ -84,6 +84,16 @@ bool bakeoff_module_is_sequential(const Module *module) {
     return bakeoff::succeeds(work, nullptr, 0) && found;
 }
 
+// Whether calling it in Python would run hooks around its `forward`, which a call of the method does not.
+bool bakeoff_module_has_hooks(const Module *module) {
+    bool found = false;
+    const auto work = [&] {
+        const auto type = module->type();
+        found = !type->getForwardHooks().empty() || !type->getForwardPreHooks().empty();
+    };
+    return bakeoff::succeeds(work, nullptr, 0) && found;
+}
+
 // Writes a new tensor, which the caller owns, to `result`: what the method makes of `input`. With a `child`, the method is that of the
 // module of this name directly inside.
 bool bakeoff_module_call(const Module *module, const char *child, const char *method, const at::Tensor *input, at::Tensor **result,

@@ -34,6 +34,7 @@ unsafe extern "C" {
     ) -> bool;
     fn bakeoff_module_has_method(module: *const CppModule, method: *const c_char) -> bool;
     fn bakeoff_module_is_sequential(module: *const CppModule) -> bool;
+    fn bakeoff_module_has_hooks(module: *const CppModule) -> bool;
     fn bakeoff_module_call(
         module: *const CppModule,
         child: *const c_char,
@@ -151,6 +152,15 @@ impl ScriptModule {
         // SAFETY: the module is alive.
         unsafe {
             bakeoff_module_is_sequential(self.0.as_ptr())
+        }
+    }
+
+    /// Whether Python runs hooks around its `forward`, which [`ScriptModule::call`] does not.
+    pub fn has_hooks(&self) -> bool {
+        #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+        // SAFETY: the module is alive.
+        unsafe {
+            bakeoff_module_has_hooks(self.0.as_ptr())
         }
     }
 

@@ -56,7 +56,7 @@ impl Division {
 
     /// The buckets of a run's first step. `bytes` are those of each layer by which all workers decide, where they hold different
     /// parts of a model; else those of the layout.
-    pub(crate) fn buckets(self, layout: &Layout, sections: &Sections, bytes: Option<&[u64]>) -> Buckets {
+    pub fn buckets(self, layout: &Layout, sections: &Sections, bytes: Option<&[u64]>) -> Buckets {
         match self {
             Self::Pieces(count) => Buckets::pieces(layout.size(), count),
             Self::Layers(recipe::Schedule::PerLayer) => Buckets::per_layer(layout),

@@ -44,7 +44,9 @@ enum Format {
 /// Checks recipes.
 pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let machine = planning::machine();
-    let check = |path: &PathBuf| recipe::plan(&DiskFiles, &PlanRequest::new(path), &machine);
+    let check = |path: &PathBuf| {
+        planning::patiently(context.console, || recipe::plan(&DiskFiles, &PlanRequest::new(path), &machine))
+    };
     let answers: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
     match args.format {
         Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,

@@ -40,6 +40,9 @@ pub struct ModelLayout {
     /// Values of its tensors that are not trained, and stay as they are in the file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub frozen: usize,
+    /// Whether a batch of training needs two examples, as with a batch norm of a flat vector.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_two_rows: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -51,7 +54,7 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileLayer {
-    /// Unique in the file: a method of its module, or the names of `children` with `+` between them.
+    /// Unique in the file: a method of its module, or the names of `children`: `0+1`, or `0..4`.
     pub name: String,
     /// The modules that it is, one after the other, where the file is a sequence of modules; none where it is a method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,7 +116,14 @@ impl ModelLayout {
 
     /// The layout of a file that could not be described.
     pub(crate) fn unknown(input: Shape) -> Self {
-        Self { sha256: String::new(), input, classes: 0, layers: Vec::new(), frozen: 0 }
+        Self {
+            sha256: String::new(),
+            input,
+            classes: 0,
+            layers: Vec::new(),
+            frozen: 0,
+            needs_two_rows: false,
+        }
     }
 
     fn check(&self) -> Result<(), LayoutError> {

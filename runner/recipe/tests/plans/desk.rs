@@ -54,10 +54,10 @@ impl Desk {
 }
 
 impl Files for Desk {
-    /// Of `9.pt`, a model of one layer that scores nine classes.
+    /// Of `9.pt`, a model of one layer that scores nine classes; `two-rows/9.pt` takes two rows at least.
     fn describe_model(&self, file: &Path, input: Shape) -> Result<ModelLayout, FileProblem> {
         let named = file.strip_prefix("/desk").unwrap_or(file).with_extension("");
-        let classes = named.to_str().and_then(|name| name.parse().ok());
+        let classes = named.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
         let classes: usize = classes.ok_or_else(|| FileProblem::new("no such file"))?;
         let weight = Parameter { name: "weight".into(), shape: vec![classes, input.size()] };
         let layer = FileLayer {
@@ -67,7 +67,14 @@ impl Files for Desk {
             activations: classes,
             flops: 0,
         };
-        Ok(ModelLayout { sha256: "0".repeat(64), input, classes, layers: vec![layer], frozen: 0 })
+        Ok(ModelLayout {
+            sha256: "0".repeat(64),
+            input,
+            classes,
+            layers: vec![layer],
+            frozen: 0,
+            needs_two_rows: named.starts_with("two-rows"),
+        })
     }
 
     fn read(&self, path: &Path) -> Result<String, FileProblem> {

@@ -51,6 +51,14 @@ fn impossible_model_files() {
             ("no file is named", &[&model("")]),
             ("no file", &[&model("file = \"net.pt\"")]),
             ("too few classes", &[&model("file = \"9.pt\"")]),
+            (
+                "one row for each worker",
+                &[
+                    &model("file = \"two-rows/10.pt\""),
+                    "[train]\nglobal-batch = 4\nepochs = 1",
+                    "[nodes]\nuse = [\"local*4\"]",
+                ],
+            ),
             ("drawn weights", &[&model("file = \"10.pt\"\ninit = \"xavier\"")]),
             ("layers beside a file", &[&model("file = \"10.pt\"\nlayers = [\"flatten\"]")]),
             ("a file for layers", &["[model]\nkind = \"softmax\"\nfile = \"10.pt\""]),

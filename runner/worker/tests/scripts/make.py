@@ -287,6 +287,49 @@ class Strange(Rowless):
         return self.net(x).to(torch.uint16)
 
 
+class Fold(nn.Module):
+    """Rows of one image become rows of their own."""
+
+    def forward(self, x):
+        return x.reshape(-1, 8)
+
+
+class Unfold(nn.Module):
+    def forward(self, x):
+        return x.reshape(-1, 10)
+
+
+def folded():
+    """A sequence that cannot be cut: between its modules, a row is no example."""
+    return nn.Sequential(*pooled(), Fold(), nn.Linear(8, 5), nn.ReLU(), nn.Linear(5, 5), Unfold())
+
+
+def triple(module, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    return output * 3.0
+
+
+def hooked():
+    """What Python runs around a call is no part of `forward`."""
+    model = nn.Sequential(*pooled(), nn.Linear(16, 10))
+    model.register_forward_hook(triple)
+    return model
+
+
+class Overlapping(nn.Module):
+    """Two weights that share a part of their memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = nn.Sequential(*pooled())
+        values = torch.randn(17 * 10)
+        self.one = nn.Parameter(values[:160].view(10, 16))
+        self.two = nn.Parameter(values[10:].view(10, 16))
+
+    def forward(self, x):
+        x = self.pool(x)
+        return x @ self.one.t() + x @ self.two.t()
+
+
 def save(name, module, double=False):
     torch.jit.script(module.double() if double else module).save(str(HERE / f"{name}.pt"))
 
@@ -315,3 +358,6 @@ if __name__ == "__main__":
     save("sequence", sequence())
     save("nested", nested())
     save("strange", Strange())
+    save("folded", folded())
+    save("hooked", hooked())
+    save("overlapping", Overlapping())

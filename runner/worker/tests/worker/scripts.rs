@@ -24,6 +24,10 @@ fn described(file: PathBuf) -> ModelFile {
     ModelFile { file, layout }
 }
 
+fn needs_two_rows(name: &str) -> bool {
+    described(script(name)).layout.needs_two_rows
+}
+
 fn learner(file: PathBuf, data: &Arc<DataSet>) -> ScriptLearner {
     worker::threads::compute_with(1);
     ScriptLearner::new(described(file), data.clone(), 7).unwrap()
@@ -77,6 +81,8 @@ fn the_layers_of_a_script_are_its_stages_with_the_tensors_that_each_trains() {
     };
     assert_eq!(names("sequence"), ["0+1+2", "3+4", "5"]);
     assert_eq!(names("nested"), ["0+1", "2"], "the first sequence has nothing to train");
+    assert_eq!(names("folded"), ["forward"], "its modules take no rows");
+    assert!(needs_two_rows("batch-norm") && !needs_two_rows("folded"));
     let whole = described(script("dropout")).layout;
     assert_eq!(whole.layers.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["forward"]);
 }
@@ -313,7 +319,9 @@ fn a_script_that_cannot_be_trained_here_says_why() {
         ("doubled", "`forward` makes a tensor of [3, 10] Double of 3 examples"),
         ("from-one", "it has `stage1` and no `stage0`"),
         ("gap", "it has `stage2` and no `stage1`"),
-        ("strange", "makes a tensor of [10]"),
+        ("strange", "unknown kind: 27"),
+        ("hooked", "it has a forward hook"),
+        ("overlapping", "`one` and `two` are one tensor"),
         ("nameless", "it has neither a method `forward` nor `stage0`"),
     ] {
         let reason = reason(script(name));

@@ -228,6 +228,12 @@ pub(super) const PAIRS: &[Code] = &[
          remembers stays on its rank, and no strategy averages it.",
     ),
     code(
+        "R198",
+        "a model file and a batch of one sample",
+        "When the recipe is checked, a model file is run in training mode on three made-up examples and on one. One that takes three and fails on \
+         one has a batch norm of a flat vector, or the like, which has no variance then.",
+    ),
+    code(
         "R144",
         "a model file and other machines",
         "A model file is read where `bakeoff` runs, and is not sent to other machines.",

@@ -12,6 +12,8 @@ use torch_native::ScriptModule;
 
 /// Examples of a trial. More than one, so that a model which forgets the rows is found.
 const ROWS: i64 = 3;
+/// All of a module.
+const FORWARD: &str = "forward";
 /// Names behind the last stage that are looked for: who counts from 1, or leaves one out.
 const STAGES_LOOKED_FOR: usize = 2;
 
@@ -23,13 +25,14 @@ pub fn describe(file: &Path, input: Shape) -> Result<ModelLayout, ModelError> {
     let contents = Contents::read(file)?;
     let module = contents.module(file, Mode::Training)?;
     let trial = Trial { file, module };
-    let layers = trial.layers(input)?;
-    let classes = layers.last().map_or(0, |found| found.width);
-    trial.check_each_tensor(&layers)?;
-    trial.check_scores(&contents, input, &layers)?;
-    let frozen = trial.frozen()?;
-    let layers = layers.into_iter().map(|found| found.layer).collect();
-    Ok(ModelLayout { sha256: contents.sha256, input, classes, layers, frozen })
+    trial.check_hooks()?;
+    match trial.layout(&contents, input, trial.callees()?) {
+        // A sequence is cut where that does no harm: what it does between its modules, or shares, is no error.
+        Err(_) if trial.module.is_sequential() && trial.module.has_method(FORWARD) => {
+            trial.layout(&contents, input, vec![Callee::method(FORWARD.to_owned())])
+        }
+        described => described,
+    }
 }
 
 struct Trial<'a> {
@@ -65,6 +68,49 @@ impl Trial<'_> {
         ModelError::Unsuited { file: self.file.into(), reason }
     }
 
+    /// The layout by these layers, if they can be trained.
+    fn layout(
+        &self,
+        contents: &Contents,
+        input: Shape,
+        callees: Vec<Callee>,
+    ) -> Result<ModelLayout, ModelError> {
+        let layers = self.layers(input, callees)?;
+        let classes = layers.last().map_or(0, |found| found.width);
+        self.check_each_tensor(&layers)?;
+        self.check_scores(contents, input, &layers)?;
+        let needs_two_rows = self.needs_two_rows(contents, input, &layers)?;
+        let frozen = self.frozen()?;
+        let layers = layers.into_iter().map(|found| found.layer).collect();
+        let sha256 = contents.sha256.clone();
+        Ok(ModelLayout { sha256, input, classes, layers, frozen, needs_two_rows })
+    }
+
+    /// Whether it can be trained on two examples and not on one, as with a batch norm of a flat vector.
+    fn needs_two_rows(
+        &self,
+        contents: &Contents,
+        input: Shape,
+        layers: &[Found],
+    ) -> Result<bool, ModelError> {
+        let failed = |error: TchError| self.failed(&error);
+        let module = contents.module(self.file, Mode::Training)?;
+        let x = examples(input).map_err(failed)?;
+        let one = x.f_narrow(0, 0, 1).map_err(failed)?;
+        Ok(scores(&module, layers, &one).is_err())
+    }
+
+    /// Layers are methods: what Python runs around a call of the module would be left out.
+    fn check_hooks(&self) -> Result<(), ModelError> {
+        if self.module.has_hooks() {
+            return Err(self.unsuited(
+                "it has a forward hook, which runs in Python's calls only; write it into `forward`"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     /// Stages if it has some, else the modules of a sequence, else all of it.
     fn callees(&self) -> Result<Vec<Callee>, ModelError> {
         let stage = |number: usize| format!("stage{number}");
@@ -85,8 +131,8 @@ impl Trial<'_> {
         if self.module.is_sequential() {
             return self.sequence().map_err(|error| self.failed(&error));
         }
-        if self.module.has_method("forward") {
-            return Ok(vec![Callee::method("forward".to_owned())]);
+        if self.module.has_method(FORWARD) {
+            return Ok(vec![Callee::method(FORWARD.to_owned())]);
         }
         Err(self.unsuited("it has neither a method `forward` nor `stage0`".to_owned()))
     }
@@ -110,13 +156,13 @@ impl Trial<'_> {
                 group.push(child);
             }
         }
-        Ok(groups.into_iter().map(|children| Callee { name: children.join("+"), children }).collect())
+        Ok(groups.into_iter().map(|children| Callee { name: together(&children), children }).collect())
     }
 
-    fn layers(&self, input: Shape) -> Result<Vec<Found>, ModelError> {
+    fn layers(&self, input: Shape, callees: Vec<Callee>) -> Result<Vec<Found>, ModelError> {
         let mut x = examples(input).map_err(|error| self.failed(&error))?;
         let mut found = Vec::new();
-        for callee in self.callees()? {
+        for callee in callees {
             let place = if found.is_empty() { Place::Lowest } else { Place::AboveOthers };
             let (layer, y) = self.layer(callee, &x, place)?;
             found.push(layer);
@@ -218,7 +264,7 @@ impl Trial<'_> {
                 }
             }
         }
-        let mut places: BTreeMap<usize, String> = BTreeMap::new();
+        let mut places: BTreeMap<usize, (usize, String)> = BTreeMap::new();
         for (name, tensor) in self.module.parameters().map_err(|error| self.failed(&error))? {
             if !tensor.requires_grad() {
                 continue;
@@ -228,11 +274,19 @@ impl Trial<'_> {
                     "no gradient reaches `{name}`; let each call use it, or freeze it by `requires_grad_(False)`"
                 )));
             }
-            if let Some(other) = places.insert(tensor.data_ptr() as usize, name.clone()) {
+            if !tensor.is_contiguous() {
+                return Err(self
+                    .unsuited(format!("the values of `{name}` do not lie in a row; take `.contiguous()`")));
+            }
+            let begin = tensor.data_ptr() as usize;
+            let end = begin + tensor.numel() * size_of::<f32>();
+            let before = places.range(..end).next_back().filter(|(_, (other_end, _))| *other_end > begin);
+            if let Some((_, (_, other))) = before {
                 return Err(self.unsuited(format!(
                     "`{other}` and `{name}` are one tensor; name it once, as in `F.linear(x, self.embedding.weight)`"
                 )));
             }
+            places.insert(begin, (end, name));
         }
         Ok(())
     }
@@ -272,16 +326,24 @@ impl Trial<'_> {
 
     /// A module of stages alone needs no `forward`.
     fn check_forward(&self, module: &ScriptModule, x: &Tensor, by_stages: &Tensor) -> Result<(), ModelError> {
-        if !module.has_method("forward") {
+        if !module.has_method(FORWARD) {
             return Ok(());
         }
         let own = x.f_mul_scalar(1.0).map_err(|error| self.failed(&error))?;
         tch::manual_seed(0);
-        let whole = module.call(None, "forward", &own).map_err(|error| self.failed(&error))?;
+        let whole = module.call(None, FORWARD, &own).map_err(|error| self.failed(&error))?;
         match close(&whole, by_stages) {
             Ok(true) => Ok(()),
             _ => Err(self.unsuited("`forward` is not its stages one after the other".to_owned())),
         }
+    }
+}
+
+/// The name of a layer of these modules.
+fn together(children: &[String]) -> String {
+    match children {
+        [first, _, _, .., last] => format!("{first}..{last}"),
+        few => few.join("+"),
     }
 }
 
