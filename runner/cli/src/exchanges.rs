@@ -89,7 +89,7 @@ fn of(spec: &RunSpec) -> Vec<Exchange> {
         (Strategy::Custom { .. }, ..) => {
             vec![Exchange { what: "what its code says".to_owned(), parts: None, bytes: None }]
         }
-        // What ranks send that hold parts of a model is told with their network.
+        // What ranks send that hold parts of a model is in the table of their network.
         (Strategy::Gmp { mp: 2.., .. }, ..) => Vec::new(),
         (Strategy::Gmp { average_every: Some(_), .. }, ..)
         | (_, ExchangeThrough::AllReduce, Sends::Weights | Sends::Both) => {

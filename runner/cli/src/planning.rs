@@ -27,7 +27,7 @@ pub(crate) fn machine() -> Machine {
         .inside(&variable("SLURM_JOB_NODELIST"), &processors)
 }
 
-/// A user who waits longer than this is told what for.
+/// A user who waits longer than this reads what for.
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// Does work that reads files, and says so where it takes long.

@@ -6,4 +6,4 @@ mod gradients;
 mod module;
 
 pub use gradients::gradients;
-pub use module::ScriptModule;
+pub use module::{Mode, ScriptModule};

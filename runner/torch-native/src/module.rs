@@ -67,6 +67,15 @@ unsafe extern "C" {
     ) -> bool;
 }
 
+/// Whether layers such as dropout act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As in PyTorch's `train()`.
+    Training,
+    /// As in PyTorch's `eval()`.
+    Evaluation,
+}
+
 /// A module of a TorchScript archive, on the CPU.
 #[derive(Debug)]
 pub struct ScriptModule(NonNull<CppModule>);
@@ -110,11 +119,12 @@ impl ScriptModule {
         }
     }
 
-    /// PyTorch's `train(training)`.
+    /// PyTorch's `train()` or `eval()`.
     ///
     /// # Errors
     /// A module inside has no such state.
-    pub fn train(&mut self, training: bool) -> Result<(), TchError> {
+    pub fn set_mode(&mut self, mode: Mode) -> Result<(), TchError> {
+        let training = mode == Mode::Training;
         let mut failure = Failure::default();
         #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
         // SAFETY: the module is alive, and `failure` has the room that it says.
@@ -126,11 +136,12 @@ impl ScriptModule {
     /// The same for the modules inside that keep running moments, as batch norms do.
     ///
     /// # Errors
-    /// As for [`ScriptModule::train`].
-    pub fn train_moments(&mut self, training: bool) -> Result<(), TchError> {
+    /// As for [`ScriptModule::set_mode`].
+    pub fn set_mode_of_moments(&mut self, mode: Mode) -> Result<(), TchError> {
+        let training = mode == Mode::Training;
         let mut failure = Failure::default();
         #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: as in `train`.
+        // SAFETY: as in `set_mode`.
         let succeeded =
             unsafe { bakeoff_module_train_moments(self.0.as_ptr(), training, failure.text(), Failure::ROOM) };
         if succeeded { Ok(()) } else { Err(failure.into()) }

@@ -1,6 +1,6 @@
 //! A TorchScript file as the driver needs to know it: its layers and tensors, found by running it once on made-up examples.
 
-use super::file::{Contents, Mode, call, own, reason};
+use super::file::{Contents, call, own, reason};
 use super::moments::RunningMoments;
 use crate::model::ModelError;
 use crate::model::tensors::dimensions;
@@ -8,7 +8,7 @@ use recipe::{FileLayer, ModelLayout, Parameter, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, TchError, Tensor};
-use torch_native::ScriptModule;
+use torch_native::{Mode, ScriptModule};
 
 /// Examples of a trial. More than one, so that a model which forgets the rows is found.
 const ROWS: i64 = 3;
@@ -301,14 +301,14 @@ impl Trial<'_> {
         let x = examples(input).map_err(failed)?;
         let scored = |module: &ScriptModule, x: &Tensor| scores(module, layers, x).map_err(failed);
         let before = scored(&module, &x)?;
-        module.train(true).map_err(failed)?;
+        module.set_mode(Mode::Training).map_err(failed)?;
         let trained = scored(&module, &x)?;
         let other = x.f_mul_scalar(0.5).and_then(|x| x.f_add_scalar(0.25)).map_err(failed)?;
         let _ = scored(&module, &other)?;
         if !equal(&trained, &scored(&module, &x)?).map_err(failed)? {
             return Err(self.unsuited(REMEMBERS.to_owned()));
         }
-        module.train(false).map_err(failed)?;
+        module.set_mode(Mode::Evaluation).map_err(failed)?;
         moments.restore().map_err(failed)?;
         if !equal(&before, &scored(&module, &x)?).map_err(failed)? {
             return Err(self.unsuited(REMEMBERS.to_owned()));

@@ -9,14 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use sysinfo::System;
 use tch::{Kind, TchError, Tensor};
-use torch_native::ScriptModule;
-
-/// Whether layers such as dropout act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Training,
-    Evaluation,
-}
+use torch_native::{Mode, ScriptModule};
 
 /// The bytes of a file, and their SHA-256 in hexadecimal.
 pub(super) struct Contents {
@@ -42,7 +35,7 @@ impl Contents {
         run_as_written();
         let mut module = ScriptModule::read(&self.bytes)
             .map_err(|error| ModelError::NotTorchScript { file: file.into(), reason: reason(&error) })?;
-        let set = module.train(mode == Mode::Training);
+        let set = module.set_mode(mode);
         set.map_err(|error| ModelError::Script { file: file.into(), reason: reason(&error) })?;
         Ok(module)
     }
@@ -151,8 +144,8 @@ impl Script {
     }
 
     /// Whether batch norms normalise by the batch, and write its moments down.
-    pub(super) fn train_moments(&mut self, training: bool) -> Result<(), TchError> {
-        self.module.train_moments(training)
+    pub(super) fn set_mode_of_moments(&mut self, mode: Mode) -> Result<(), TchError> {
+        self.module.set_mode_of_moments(mode)
     }
 }
 

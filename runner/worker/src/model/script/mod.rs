@@ -13,13 +13,14 @@ use super::flat::ViewMut;
 use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
 use crate::data::{DataSet, Feed, Split};
 use crate::stream;
-use file::{Mode, Script, reason};
+use file::{Script, reason};
 use rand_chacha::rand_core::Rng;
 use recipe::{FileLayer, ModelFile, TARGETS_AT_ONCE};
 use std::fmt::Display;
 use std::sync::Arc;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
 use tch::{TchError, Tensor};
+use torch_native::Mode;
 
 /// Values of examples that are evaluated at once, at most: those of a thousand images of CIFAR and more.
 const VALUES_AT_ONCE: usize = 1 << 22;
@@ -190,7 +191,7 @@ impl ScriptLearner {
         let samples = evaluate::calibration_samples(&self.data);
         let at_once = evaluate::CALIBRATION_BATCH.min(self.evaluated_at_once());
         let mut moments = std::mem::take(&mut script.moments);
-        script.train_moments(true)?;
+        script.set_mode_of_moments(Mode::Training)?;
         let through = &*script;
         let gathered = moments.gather(evaluate::calibration_batches(&samples, at_once).map(|some| {
             let x = self.data.inputs(Split::Training, some);
@@ -198,7 +199,7 @@ impl ScriptLearner {
             Ok((some.len(), move || self.through(through, x.f_mul_scalar(1.0)?).map(drop)))
         }));
         script.moments = moments;
-        script.train_moments(false)?;
+        script.set_mode_of_moments(Mode::Evaluation)?;
         gathered
     }
 
