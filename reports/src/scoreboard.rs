@@ -153,7 +153,7 @@ fn ratio_column(condition: &Condition, comparisons: &[Comparison]) -> Column {
             return TextCell::missing();
         }
         let speed = comparison.speed();
-        match (speed.ratio, speed.at_least.filter(|least| *least > 1.0)) {
+        match (speed.ratio, speed.bound()) {
             (Some(ratio), _) => TextCell { text: number_format::times(ratio.value), sort: -ratio.value },
             (None, Some(least)) => {
                 TextCell { text: format!("> {}", number_format::times(least)), sort: -least }

@@ -261,9 +261,14 @@ impl Contrast {
         any.then_some(1.0 - p).filter(|_| self.enough || self.least.is_some() || self.most.is_some())
     }
 
+    /// The lower bound, where it says something: a baseline that was not watched for longer than the arm took bounds nothing.
+    pub(crate) fn bound(&self) -> Option<f64> {
+        self.at_least.filter(|least| *least > 1.0)
+    }
+
     /// Whether the arm is faster, by its ratio or its lower bound.
     pub(crate) fn is_faster(&self) -> bool {
-        self.at_least.is_some_and(|least| least > 1.0) || self.ratio.is_some_and(|ratio| ratio.value >= 1.0)
+        self.bound().is_some() || self.ratio.is_some_and(|ratio| ratio.value >= 1.0)
     }
 
     fn graded(&self, claims: Claims, level: f64) -> Grade {

@@ -159,6 +159,25 @@ fn a_baseline_that_never_reaches_is_slower_though_the_arm_missed_once() {
     assert!((found.speed().at_least.unwrap() - 6.3).abs() < 0.1, "{:?}", found.speed().at_least);
 }
 
+/// Nothing is said of a ratio, and no page may draw one, where the baseline was stopped before the arm had reached the target.
+#[test]
+fn a_baseline_that_was_not_watched_for_as_long_as_the_arm_took_bounds_nothing() {
+    let mut rows = sweep(&[NEVER; 3], &[10.0; 3]);
+    for watched in [6.0, 50.0] {
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 0) {
+            let attempt = run.attempt.as_mut().unwrap();
+            let end = attempt.metrics.last_mut().unwrap();
+            end.at = Nanos((watched * 1e9) as u64);
+            attempt.training = Some(end.at);
+        }
+        let found = compare_rows(&rows).remove(0).remove(0);
+        let least = found.speed().at_least.unwrap();
+        assert!((least - watched / 10.0).abs() < 1e-6, "{watched}: {least}");
+        assert_eq!(found.speed().bound(), Some(least).filter(|_| watched > 10.0));
+        assert_eq!(found.speed().is_faster(), watched > 10.0);
+    }
+}
+
 /// Pairs with ratios of e^1.08 and e^1.12, and a third run of the baseline that was watched for longer and longer.
 #[test]
 fn a_baseline_watched_longer_is_never_worse_evidence_of_a_slow_one() {

@@ -235,13 +235,13 @@ impl Writer<'_> {
         let base = self.base();
         let Some(ratio) = time.ratio else {
             let reached = self.base_cell().map_or(0, ArmCell::reached);
-            return match time.at_least {
-                Some(least) if least > 1.0 => format!(
+            return match time.bound() {
+                Some(least) => format!(
                     ", at least {} sooner than {base}, which reached it in {reached} of {}",
                     number_format::times(least),
                     number_format::plural(self.base_cell().map_or(0, |cell| cell.runs.len()), "run"),
                 ),
-                _ => String::new(),
+                None => String::new(),
             };
         };
         let (amount, word) = sided(ratio, "sooner", "later");
@@ -353,7 +353,7 @@ impl Writer<'_> {
         let base =
             self.base_cell().filter(|base| base.arm != self.cell.arm && base.reached() < base.runs.len());
         // A lower bound is said with the baseline's runs.
-        let bounded = comparison.and_then(|found| found.speed().at_least).is_some_and(|least| least > 1.0);
+        let bounded = comparison.is_some_and(|found| found.speed().bound().is_some());
         if let Some(base) = base.filter(|_| targeted && !bounded) {
             let runs = number_format::plural(base.runs.len(), "run");
             said.push(format!("{} reached the target in {} of {runs}", self.base(), base.reached()));

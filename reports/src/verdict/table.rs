@@ -138,7 +138,7 @@ impl Compared<'_> {
                 number_format::plural(self.cell.runs.len(), "run")
             ));
         }
-        if let (None, Some(least)) = (contrast.ratio, contrast.at_least) {
+        if let (None, Some(least)) = (contrast.ratio, contrast.bound()) {
             notes.push(format!("the ratio is at least {least}"));
         }
         notes.join("; ")

@@ -77,7 +77,7 @@ impl Found<'_> {
     /// The logarithm of the ratio, or of its bound.
     fn size(&self) -> Option<f64> {
         let speed = self.comparison.speed();
-        let ratio = speed.ratio.map(|ratio| ratio.value).or(speed.at_least)?;
+        let ratio = speed.ratio.map(|ratio| ratio.value).or(speed.bound())?;
         (self.comparison.grade.compares() && ratio > 0.0).then(|| ratio.ln()).filter(|size| size.is_finite())
     }
 

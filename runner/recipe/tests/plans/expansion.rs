@@ -244,7 +244,7 @@ fn everything_that_is_written_arrives() {
         "[communication]\ncollective = \"star\"\nreduce-order = \"ring\"\nschedule = \"single\"",
         "[measure]\ntrace = { first-steps = 3, every = 0 }\nweight-hash = \"step\"",
         "[limits]\nrun-timeout = \"20min\"\nretries = 2\nmax-runs = 7",
-        "[report]\nmin-effect = 0.1\nconfidence = 0.9\nredact = [\"hosts\"]",
+        "[report]\nmin-effect = 0.1\nmin-quality = \"3%\"\nconfidence = 0.9\nredact = [\"hosts\"]",
     ]);
     let spec = &plan.cells[1].spec;
     assert_eq!(spec.dataset.source, Source::Cifar100 { path: "/desk/data/cifar".into() });
@@ -260,6 +260,7 @@ fn everything_that_is_written_arrives() {
     assert!(spec.measure.hash_every_step);
     assert_eq!(plan.limits.run_timeout, Some(Duration::from_mins(20)));
     assert_eq!(plan.report.redact, [recipe::Redaction::Hosts]);
+    assert_eq!([plan.report.min_effect, plan.report.min_quality, plan.report.confidence], [0.1, 0.03, 0.9]);
 }
 
 #[test]
