@@ -40,10 +40,7 @@ fn table(model: &Model) -> String {
         Model::File(file) => rows.extend(file.layout.layers.iter().map(of_file)),
     }
     let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
-    let kept = match model {
-        Model::Layers(_) => human::thousands(model.activations() as u64),
-        Model::File(_) => UNKNOWN.to_owned(),
-    };
+    let kept = human::thousands(model.activations() as u64);
     let weights = model.parameters() as u64;
     let (frozen, where_shown) = match model {
         Model::Layers(_) => (model.frozen_weights(), "in parentheses"),
@@ -82,7 +79,8 @@ fn placed(layer: &PlacedLayer, kept: usize) -> [String; 5] {
 
 fn of_file(layer: &FileLayer) -> [String; 5] {
     let weights = human::thousands(weights(layer.parameters.iter()));
-    [layer.name.clone(), layer.activations.to_string(), weights, UNKNOWN.to_owned(), UNKNOWN.to_owned()]
+    let kept = human::thousands(layer.kept.max(layer.activations) as u64);
+    [layer.name.clone(), layer.activations.to_string(), weights, UNKNOWN.to_owned(), kept]
 }
 
 fn weights<'a>(parameters: impl IntoIterator<Item = &'a Parameter>) -> u64 {

@@ -49,6 +49,7 @@ mod tests {
             children: Vec::new(),
             parameters: vec![Parameter { name: "fc.weight".into(), shape: vec![10, 784] }],
             activations: 1 << 20,
+            kept: 0,
             flops: 15_680,
         };
         let layout = ModelLayout {

@@ -189,7 +189,9 @@ impl Model {
     pub fn activations(&self) -> usize {
         match self {
             Self::Layers(model) => model.activations().into_iter().sum(),
-            Self::File(file) => file.layout.layers.iter().map(|layer| layer.activations).sum(),
+            Self::File(file) => {
+                file.layout.layers.iter().map(|layer| layer.kept.max(layer.activations)).sum()
+            }
         }
     }
 

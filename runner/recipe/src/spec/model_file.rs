@@ -61,8 +61,11 @@ pub struct FileLayer {
     pub children: Vec<String>,
     /// Its tensors, at least one.
     pub parameters: Vec<Parameter>,
-    /// Values of one example that are kept for the backward pass, as far as they are known: at least those that come out.
+    /// Values of one example that come out.
     pub activations: usize,
+    /// Values of one example that are held from the forward pass to the backward pass, by what a trial took; 0 where it is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub kept: usize,
     /// Floating-point operations of one example's forward pass; a multiply-add counts two. 0 where they are not known.
     pub flops: u64,
 }

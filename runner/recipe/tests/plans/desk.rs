@@ -65,6 +65,7 @@ impl Files for Desk {
             children: Vec::new(),
             parameters: vec![weight],
             activations: classes,
+            kept: 0,
             flops: 0,
         };
         Ok(ModelLayout {

@@ -71,6 +71,9 @@ fn the_layers_of_a_script_are_its_stages_with_the_tensors_that_each_trains() {
         ]
     );
     assert_eq!((layout.classes, &layout.layers[1].parameters[0].shape), (10, &vec![24, 288]));
+    // Of the first stage the rectified maps, their maxima, and where these are, in 64 bits; of the last one the scores.
+    let kept: Vec<usize> = layout.layers.iter().map(|layer| layer.kept).collect();
+    assert_eq!(kept, [8 * 12 * 12 + 3 * 8 * 6 * 6, 24, 10]);
     // A sequence is cut in front of each module with weights.
     let sequence = described(script("sequence")).layout.layers;
     let children: Vec<Vec<&str>> =

@@ -8,7 +8,7 @@ use recipe::{FileLayer, ModelLayout, Parameter, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, TchError, Tensor};
-use torch_native::{Mode, ScriptModule};
+use torch_native::{Mode, ScriptModule, kept_bytes};
 
 /// Examples of a trial. More than one, so that a model which forgets the rows is found.
 const ROWS: i64 = 3;
@@ -183,7 +183,8 @@ impl Trial<'_> {
         let x =
             x.f_detach().and_then(|x| x.f_set_requires_grad(place == Place::AboveOthers)).map_err(failed)?;
         let own = own(&x).map_err(failed)?;
-        let y = call(&self.module, &name, &children, &own).map_err(failed)?;
+        let (y, kept) = kept_bytes(|| call(&self.module, &name, &children, &own));
+        let y = y.map_err(failed)?;
         // Types that the bindings do not know are an error.
         let (size, kind) = (y.size(), y.f_kind().map_err(failed)?);
         if size.first() != Some(&ROWS) || kind != Kind::Float {
@@ -193,7 +194,8 @@ impl Trial<'_> {
         }
         let parameters = self.trained(&name, &x, &y, place)?;
         let width = y.numel() / ROWS as usize;
-        let layer = FileLayer { name, children, parameters, activations: width, flops: 0 };
+        let kept = (kept as usize / size_of::<f32>()).div_ceil(ROWS as usize);
+        let layer = FileLayer { name, children, parameters, activations: width, kept, flops: 0 };
         Ok((Found { layer, width }, y.f_detach().map_err(failed)?))
     }
 
