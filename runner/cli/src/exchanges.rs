@@ -23,7 +23,7 @@ struct Exchange {
     bytes: Option<usize>,
 }
 
-/// The exchanges of all arms, as comments of a recipe; those within a group of ranks that hold one model are told with its network.
+/// The exchanges of all arms, as comments of a recipe; those within a group of ranks that hold one model stand in the table of its network.
 pub(crate) fn comments(plan: &Plan) -> String {
     // Arms and conditions that exchange the same share their rows.
     let mut rows: Vec<(Vec<Exchange>, Vec<&str>)> = Vec::new();
@@ -83,7 +83,13 @@ fn of(spec: &RunSpec) -> Vec<Exchange> {
     }
     let reduced = match spec.communication.collective {
         Collective::AllGather => "to all others",
-        _ => "all-reduced",
+        Collective::Ring
+        | Collective::PipelinedRing { .. }
+        | Collective::Tree
+        | Collective::RecursiveDoubling
+        | Collective::HalvingDoubling
+        | Collective::Star
+        | Collective::Hierarchical { .. } => "all-reduced",
     };
     match (&spec.strategy, profile.exchange, profile.sends) {
         (Strategy::Custom { .. }, ..) => {

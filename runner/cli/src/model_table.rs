@@ -42,9 +42,10 @@ fn table(model: &Model) -> String {
     let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
     let kept = human::thousands(model.activations() as u64);
     let weights = model.parameters() as u64;
-    let (frozen, where_shown) = match model {
-        Model::Layers(_) => (model.frozen_weights(), "in parentheses"),
-        Model::File(file) => (file.layout.frozen, "in the file"),
+    let frozen = model.frozen_weights();
+    let where_shown = match model {
+        Model::Layers(_) => "in parentheses",
+        Model::File(_) => "in the file",
     };
     rows.push(["all".into(), String::new(), human::thousands(weights), known(model.flops()), kept]);
     let mut out: String = rows.iter().map(line).collect();

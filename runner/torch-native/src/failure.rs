@@ -3,28 +3,16 @@
 use std::ffi::{CStr, c_char};
 use tch::TchError;
 
-/// Memory for a text.
-pub(crate) struct Failure(Vec<u8>);
+/// The longest text, in bytes; libtorch's stack trace at its end may be cut.
+const ROOM: usize = 4096;
 
-impl Failure {
-    /// The longest text, in bytes; libtorch's stack trace at its end may be cut.
-    pub(crate) const ROOM: usize = 4096;
-
-    /// Where C++ writes the text: [`Failure::ROOM`] bytes.
-    pub(crate) fn text(&mut self) -> *mut c_char {
-        self.0.as_mut_ptr().cast()
+/// Calls a function of C++ that returns whether it succeeded, and else writes a text that ends with a zero; it gets where to write it, and
+/// how many bytes fit there.
+pub(crate) fn attempt(call: impl FnOnce(*mut c_char, usize) -> bool) -> Result<(), TchError> {
+    let mut text = vec![0_u8; ROOM];
+    if call(text.as_mut_ptr().cast(), ROOM) {
+        return Ok(());
     }
-}
-
-impl Default for Failure {
-    fn default() -> Self {
-        Self(vec![0; Self::ROOM])
-    }
-}
-
-impl From<Failure> for TchError {
-    fn from(failure: Failure) -> Self {
-        let text = CStr::from_bytes_until_nul(&failure.0).unwrap_or_default();
-        Self::Torch(text.to_string_lossy().into_owned())
-    }
+    let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+    Err(TchError::Torch(text.to_string_lossy().into_owned()))
 }

@@ -3,7 +3,7 @@
 //! What `tch` binds starts from a scalar. The product of a result with the gradient that comes from above would be one, but its own
 //! backward pass reads and writes memory of the result's size once more, for each recorded layer of a model.
 
-use crate::failure::Failure;
+use crate::failure::attempt;
 use std::ffi::c_char;
 use std::ptr;
 use tch::{TchError, Tensor};
@@ -30,25 +30,25 @@ unsafe extern "C" {
 pub fn gradients(result: &Tensor, of_result: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>, TchError> {
     let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
     let mut found: Vec<*mut C_tensor> = vec![ptr::null_mut(); inputs.len()];
-    let mut failure = Failure::default();
-    #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
-    // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places, and `failure`
-    // has the room that it says. Where it succeeds, each place of `found` is a new tensor, owned by nothing else.
-    unsafe {
-        let succeeded = bakeoff_gradients(
-            result.as_ptr(),
-            of_result.as_ptr(),
-            pointers.as_ptr(),
-            pointers.len(),
-            found.as_mut_ptr(),
-            failure.text(),
-            Failure::ROOM,
-        );
-        if succeeded {
-            return Ok(found.into_iter().map(|tensor| Tensor::from_ptr(tensor)).collect());
+    attempt(|text, room| {
+        #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
+        // SAFETY: the pointers are of tensors that the arguments borrow; `pointers` and `found` have `inputs.len()` places.
+        unsafe {
+            bakeoff_gradients(
+                result.as_ptr(),
+                of_result.as_ptr(),
+                pointers.as_ptr(),
+                pointers.len(),
+                found.as_mut_ptr(),
+                text,
+                room,
+            )
         }
-    }
-    Err(failure.into())
+    })?;
+    #[expect(unsafe_code, reason = "a function of C++; its contract is in gradients.cpp")]
+    // SAFETY: it has succeeded, so that each place of `found` is a new tensor, owned by nothing else.
+    let owned = |tensor| unsafe { Tensor::from_ptr(tensor) };
+    Ok(found.into_iter().map(owned).collect())
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ impl Drop for Watch {
 pub fn kept_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let mut watch = Watch::begin();
     let done = work();
-    (done, watch.end().try_into().unwrap_or(0))
+    // Work that gives more back than it takes keeps nothing.
+    (done, watch.end().max(0).unsigned_abs())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! TorchScript modules: `torch::jit::Module`.
 
-use crate::failure::Failure;
+use crate::failure::attempt;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{self, NonNull};
 use tch::{TchError, Tensor};
@@ -101,22 +101,16 @@ impl ScriptModule {
     /// The bytes are no archive of TorchScript.
     pub fn read(archive: &[u8]) -> Result<Self, TchError> {
         let mut module = ptr::null_mut();
-        let mut failure = Failure::default();
-        #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: `archive` has as many bytes as it says, and `failure` the room that it says.
-        let succeeded = unsafe {
-            bakeoff_module_read(
-                archive.as_ptr().cast(),
-                archive.len(),
-                &raw mut module,
-                failure.text(),
-                Failure::ROOM,
-            )
-        };
-        match NonNull::new(module) {
-            Some(module) if succeeded => Ok(Self(module)),
-            _ => Err(failure.into()),
-        }
+        attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+            // SAFETY: `archive` has as many bytes as it says.
+            unsafe {
+                bakeoff_module_read(archive.as_ptr().cast(), archive.len(), &raw mut module, text, room)
+            }
+        })?;
+        NonNull::new(module)
+            .map(Self)
+            .ok_or_else(|| TchError::Torch("the archive holds no module".to_owned()))
     }
 
     /// PyTorch's `train()` or `eval()`.
@@ -124,13 +118,13 @@ impl ScriptModule {
     /// # Errors
     /// A module inside has no such state.
     pub fn set_mode(&mut self, mode: Mode) -> Result<(), TchError> {
-        let training = mode == Mode::Training;
-        let mut failure = Failure::default();
-        #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: the module is alive, and `failure` has the room that it says.
-        let succeeded =
-            unsafe { bakeoff_module_train(self.0.as_ptr(), training, failure.text(), Failure::ROOM) };
-        if succeeded { Ok(()) } else { Err(failure.into()) }
+        attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+            // SAFETY: the module is alive.
+            unsafe {
+                bakeoff_module_train(self.0.as_ptr(), mode == Mode::Training, text, room)
+            }
+        })
     }
 
     /// The same for the modules inside that keep running moments, as batch norms do.
@@ -138,13 +132,13 @@ impl ScriptModule {
     /// # Errors
     /// As for [`ScriptModule::set_mode`].
     pub fn set_mode_of_moments(&mut self, mode: Mode) -> Result<(), TchError> {
-        let training = mode == Mode::Training;
-        let mut failure = Failure::default();
-        #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: as in `set_mode`.
-        let succeeded =
-            unsafe { bakeoff_module_train_moments(self.0.as_ptr(), training, failure.text(), Failure::ROOM) };
-        if succeeded { Ok(()) } else { Err(failure.into()) }
+        attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+            // SAFETY: the module is alive.
+            unsafe {
+                bakeoff_module_train_moments(self.0.as_ptr(), mode == Mode::Training, text, room)
+            }
+        })
     }
 
     /// Whether it has a method of this name.
@@ -184,22 +178,24 @@ impl ScriptModule {
         let child = child.map(named).transpose()?;
         let method = named(method)?;
         let mut result = ptr::null_mut();
-        let mut failure = Failure::default();
+        attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+            // SAFETY: module, names and input are alive during the call.
+            unsafe {
+                bakeoff_module_call(
+                    self.0.as_ptr(),
+                    child.as_ref().map_or(ptr::null(), |child| child.as_ptr()),
+                    method.as_ptr(),
+                    input.as_ptr(),
+                    &raw mut result,
+                    text,
+                    room,
+                )
+            }
+        })?;
         #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: module, names and input are alive during the call, and `failure` has the room that it says. Where it succeeds, the
-        // result is a new tensor, owned by nothing else.
-        unsafe {
-            let succeeded = bakeoff_module_call(
-                self.0.as_ptr(),
-                child.as_ref().map_or(ptr::null(), |child| child.as_ptr()),
-                method.as_ptr(),
-                input.as_ptr(),
-                &raw mut result,
-                failure.text(),
-                Failure::ROOM,
-            );
-            if succeeded { Ok(Tensor::from_ptr(result)) } else { Err(failure.into()) }
-        }
+        // SAFETY: it has succeeded, so that the result is a new tensor, owned by nothing else.
+        Ok(unsafe { Tensor::from_ptr(result) })
     }
 
     /// All parameters by name, those of the modules inside included, in PyTorch's order. The tensors are the module's own.
@@ -228,12 +224,14 @@ impl ScriptModule {
 
     fn visit(&self, visit: Visit) -> Result<Vec<Seen>, TchError> {
         let mut seen: Vec<Seen> = Vec::new();
-        let mut failure = Failure::default();
-        #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
-        // SAFETY: the module is alive; `take` gets the context back that is given here, while nothing else uses it.
-        let succeeded =
-            unsafe { visit(self.0.as_ptr(), take, (&raw mut seen).cast(), failure.text(), Failure::ROOM) };
-        if succeeded { Ok(seen) } else { Err(failure.into()) }
+        attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
+            // SAFETY: the module is alive; `take` gets the context back that is given here, while nothing else uses it.
+            unsafe {
+                visit(self.0.as_ptr(), take, (&raw mut seen).cast(), text, room)
+            }
+        })?;
+        Ok(seen)
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn write(
 
 /// The weights that are not trained, from the file beside a snapshot.
 fn frozen(model: &Model, snapshot: &Path) -> Result<Vec<u8>, Failure> {
-    let expected = model.frozen_weights() * FLOAT;
+    let expected = model.drawn_frozen_weights() * FLOAT;
     if expected == 0 {
         return Ok(Vec::new());
     }

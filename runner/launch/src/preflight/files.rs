@@ -12,9 +12,9 @@ fn snapshot_of(spec: &RunSpec) -> u64 {
     FLOAT * spec.model.parameters() as u64
 }
 
-/// The weights that are not trained, in bytes.
+/// The weights that are drawn and not trained, in bytes.
 fn frozen_of(spec: &RunSpec) -> u64 {
-    FLOAT * spec.model.frozen_weights() as u64
+    FLOAT * spec.model.drawn_frozen_weights() as u64
 }
 
 /// Snapshots at each evaluation point: one per worker if the models differ.

@@ -60,15 +60,6 @@ impl FileVectors {
     }
 }
 
-/// Weights that are not trained: of layers those that are drawn, of a file those in it.
-fn frozen_of(model: &Model) -> u64 {
-    let weights = match model {
-        Model::Layers(_) => model.frozen_weights(),
-        Model::File(file) => file.layout.frozen,
-    };
-    weights as u64
-}
-
 impl Needs {
     pub(super) fn of(part: &Part<'_>, inventory: &Inventory) -> Self {
         let spec = part.spec;
@@ -87,7 +78,7 @@ impl Needs {
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
             weights: FLOAT * spec.model.parameters() as u64,
-            frozen: FLOAT * frozen_of(&spec.model),
+            frozen: FLOAT * spec.model.frozen_weights() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors

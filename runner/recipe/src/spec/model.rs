@@ -176,11 +176,18 @@ impl Model {
         self.tensors().map(Parameter::size).sum()
     }
 
-    /// Number of weights that are drawn and not trained, which a worker holds beside the others.
+    /// Number of weights that are not trained, which a worker holds beside the others.
     pub fn frozen_weights(&self) -> usize {
         match self {
+            Self::Layers(_) => self.drawn_frozen_weights(),
+            Self::File(file) => file.layout.frozen,
+        }
+    }
+
+    /// Those of them that are drawn, and lie beside snapshots and in exports; a model file has its own.
+    pub fn drawn_frozen_weights(&self) -> usize {
+        match self {
             Self::Layers(model) => model.frozen_tensors().iter().map(|tensor| tensor.size()).sum(),
-            // They lie in the file: a worker draws none, and an export has none.
             Self::File(_) => 0,
         }
     }

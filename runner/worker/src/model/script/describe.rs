@@ -79,7 +79,7 @@ impl Trial<'_> {
         let classes = layers.last().map_or(0, |found| found.width);
         self.check_each_tensor(&layers)?;
         self.check_scores(contents, input, &layers)?;
-        let needs_two_rows = self.needs_two_rows(contents, input, &layers)?;
+        let needs_two_rows = self.needs_two_rows(input, &layers)?;
         let frozen = self.frozen()?;
         let layers = layers.into_iter().map(|found| found.layer).collect();
         let sha256 = contents.sha256.clone();
@@ -87,17 +87,9 @@ impl Trial<'_> {
     }
 
     /// Whether it can be trained on two examples and not on one, as with a batch norm of a flat vector.
-    fn needs_two_rows(
-        &self,
-        contents: &Contents,
-        input: Shape,
-        layers: &[Found],
-    ) -> Result<bool, ModelError> {
-        let failed = |error: TchError| self.failed(&error);
-        let module = contents.module(self.file, Mode::Training)?;
-        let x = examples(input).map_err(failed)?;
-        let one = x.f_narrow(0, 0, 1).map_err(failed)?;
-        Ok(scores(&module, layers, &one).is_err())
+    fn needs_two_rows(&self, input: Shape, layers: &[Found]) -> Result<bool, ModelError> {
+        let one = examples(input).and_then(|x| x.f_narrow(0, 0, 1)).map_err(|error| self.failed(&error))?;
+        Ok(scores(&self.module, layers, &one).is_err())
     }
 
     /// Layers are methods: what Python runs around a call of the module would be left out.
@@ -336,7 +328,9 @@ impl Trial<'_> {
         let whole = module.call(None, FORWARD, &own).map_err(|error| self.failed(&error))?;
         match close(&whole, by_stages) {
             Ok(true) => Ok(()),
-            _ => Err(self.unsuited("`forward` is not its stages one after the other".to_owned())),
+            Ok(false) | Err(_) => {
+                Err(self.unsuited("`forward` is not its stages one after the other".to_owned()))
+            }
         }
     }
 }
