@@ -117,7 +117,7 @@ fn of(spec: &RunSpec) -> Vec<Exchange> {
         (Strategy::EasgdSync { .. }, ..) => {
             vec![
                 divided_weights(spec, "of the centre, down a tree of the workers"),
-                divided_weights(spec, "and their sum, up the same tree"),
+                divided_weights(spec, "summed up the same tree"),
             ]
         }
         (_, ExchangeThrough::Centre, _) => vec![weights(spec, &format!("with the centre, each way{every}"))],

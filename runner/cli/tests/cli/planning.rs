@@ -1,6 +1,7 @@
 //! `check` and `plan`.
 
 use crate::kitchen::{HAPLESS, Kitchen};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -46,6 +47,114 @@ fn a_plan_is_a_table() {
     insta::assert_snapshot!("plan_csv", kitchen.run(&["plan", "small.toml", "--format", "csv"]).code(0).out);
     let full = kitchen.run(&["plan", "small.toml", "--full"]).code(0).out;
     insta::assert_snapshot!("plan_full", anywhere(&full));
+}
+
+/// Arms of lenet, which has four layers of 520, 25,050, 400,500 and 5,010 weights.
+const EXCHANGES: &str = r#"
+schema = 1
+name = "exchanges"
+model = { kind = "lenet" }
+dataset = { kind = "synthetic", train = 2000, test = 500 }
+train = { global-batch = 40, epochs = 1 }
+nodes = { use = ["local*2"] }
+repeats = { count = 1 }
+[[strategy]]
+kind = "d-sync"
+[[strategy]]
+name = "buckets"
+kind = "d-sync"
+communication = { schedule = { kind = "fixed", size = "100KiB" } }
+[[strategy]]
+name = "merged"
+kind = "d-sync"
+communication = { schedule = "merged-exact" }
+[[strategy]]
+name = "powersgd"
+kind = "d-sync"
+compression = { kind = "powersgd", rank = 2, error-feedback = true }
+[[strategy]]
+name = "coded layers"
+kind = "d-sync"
+compression = "quantize8"
+communication = { schedule = "per-layer" }
+[[strategy]]
+name = "gathered"
+kind = "d-sync"
+compression = { kind = "top-k", ratio = 0.01, error-feedback = true }
+communication = { collective = "all-gather" }
+[[strategy]]
+name = "pieces"
+kind = "pipe-sgd"
+gradient-segments = 3
+compression = "quantize8"
+[[strategy]]
+kind = "ps-sync"
+servers = 2
+compression = { kind = "fp16", parameters = true }
+communication = { schedule = "per-layer" }
+[[strategy]]
+kind = "async-sgd"
+[[strategy]]
+kind = "local-sgd"
+[[strategy]]
+kind = "sgp"
+[[strategy]]
+kind = "ad-psgd"
+[[strategy]]
+kind = "easgd-sync"
+communication = { schedule = "per-layer" }
+[[strategy]]
+kind = "easgd-async"
+period = 4
+[[strategy]]
+kind = "gmp"
+mp = 1
+"#;
+
+#[test]
+fn what_a_worker_exchanges_is_counted_to_the_byte() {
+    const WHOLE: u64 = 4 * 431_080;
+    let kitchen = Kitchen::new();
+    kitchen.write("exchanges.toml", EXCHANGES);
+    let plan = kitchen.run(&["plan", "exchanges.toml", "--full", "--format", "json"]).code(0).out;
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    let exchange =
+        |what: &str, parts: Option<u64>, bytes: u64| json!({ "what": what, "parts": parts, "bytes": bytes });
+    let expected = [
+        vec![exchange("gradients all-reduced", Some(1), WHOLE)],
+        // The last two layers, and the first two.
+        vec![exchange("gradients all-reduced", Some(2), WHOLE)],
+        vec![exchange("gradients all-reduced", None, WHOLE)],
+        // Two columns of 20 + 25, 50 + 500, 500 + 800 and 10 + 500 elements, and the biases.
+        vec![exchange("gradients all-reduced", Some(2), 4 * (2 * (45 + 550 + 1300 + 510) + 580))],
+        vec![exchange("gradients all-reduced", Some(4), 431_080 + 4 * 4)],
+        vec![exchange("gradients to all others", Some(1), 4 + 8 * 4311)],
+        vec![exchange("gradients all-reduced", Some(3), 431_080 + 3 * 4)],
+        vec![
+            exchange("gradients to 2 servers, which share them", Some(4), WHOLE / 2),
+            exchange("weights from 2 servers, which share them", Some(4), WHOLE / 2),
+        ],
+        vec![
+            exchange("gradients to the server", Some(1), WHOLE),
+            exchange("weights from the server", Some(1), WHOLE),
+        ],
+        vec![exchange("weights all-reduced, each 8 steps", Some(1), WHOLE)],
+        vec![exchange("weights to the neighbour of the step", Some(1), WHOLE)],
+        vec![exchange("weights to each neighbour that it averages with", Some(1), WHOLE)],
+        vec![
+            exchange("weights of the centre, down a tree of the workers", Some(4), WHOLE),
+            exchange("weights summed up the same tree", Some(4), WHOLE),
+        ],
+        vec![exchange("weights with the centre, each way, each 4 steps", Some(1), WHOLE)],
+        vec![exchange("gradients all-reduced", Some(1), WHOLE)],
+    ];
+    for (cell, expected) in plan["cells"].as_array().unwrap().iter().zip(expected) {
+        assert_eq!(cell["exchanges"], json!(expected), "{}", cell["arm"]);
+    }
+    let table = kitchen.run(&["plan", "exchanges.toml", "--full"]).code(0).out;
+    let comments: Vec<&str> = table.lines().filter(|line| line.starts_with('#')).collect();
+    assert!(comments.contains(&"# d-sync; gmp"), "{comments:?}");
+    assert!(comments.iter().all(|line| line.chars().count() <= 80), "{comments:?}");
 }
 
 /// A plan without what depends on the cores of the machine.
