@@ -55,7 +55,7 @@ pub use spec::plan::{
     ReportSettings, Run, RunOrder, RunSpec, hex,
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
-pub use spec::quantity::duration as parse_duration;
+pub use spec::quantity::{duration as parse_duration, share as parse_share};
 pub use spec::strategy::Strategy;
 pub use spec::strategy_choice::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,

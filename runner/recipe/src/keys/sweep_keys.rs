@@ -17,6 +17,32 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("sweep.zip", Kind::Table, "Axes that move in lockstep: `[[sweep.zip]]`, written as `sweep.axes`.")
         .example("[{ train.global-batch = [100, 200], train.epochs = [5, 10] }]")
         .sweep(),
+    Key::new(
+        "sweep.random",
+        Kind::Table,
+        "Values drawn from ranges: `[[sweep.random]]`, written as `sweep.axes` with a range in the place of each list. Each draw \
+         is one point of all its keys. Ranges are `{ uniform = [low, high] }`, `{ log-uniform = [low, high] }`, \
+         `{ integers = [low, high] }` and `{ choice = [...] }`; numbers are rounded to three digits.",
+    )
+    .example("[{ draws = 20, train.optimizer.lr = { log-uniform = [0.001, 1.0] } }]")
+    .sweep(),
+    Key::new(
+        "sweep.random.draws",
+        Kind::Whole(2, 10_000),
+        "Number of draws, no two alike. More of them leave the others as they are.",
+    )
+    .example("20")
+    .sweep(),
+    Key::new("sweep.random.seed", Kind::Whole(0, i64::MAX as u64), "What the draws depend on, beside key and number.")
+        .default("1")
+        .sweep(),
+    Key::new(
+        "sweep.include",
+        Kind::Table,
+        "Conditions beside the combinations of the axes: `[[sweep.include]]`, with a value for each axis of the conditions.",
+    )
+    .example("[{ nodes.workers = 16, network.bandwidth = \"10Gbit/s\" }]")
+    .sweep(),
     Key::new("sweep.exclude", Kind::Table, "Cells that are left out: `[[sweep.exclude]]`.").sweep(),
     Key::new(
         "sweep.exclude.when",

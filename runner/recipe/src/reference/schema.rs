@@ -118,6 +118,8 @@ fn tables(path: &str) -> Value {
         // The names of strategies are the recipe's own, so that axes can be checked by bakeoff only.
         "sweep.axes" => axes(),
         "sweep.zip" => json!({ "type": "array", "items": axes() }),
+        "sweep.include" => json!({ "type": "array", "items": included() }),
+        "sweep.random" => json!({ "type": "array", "items": random(path) }),
         "sweep.exclude" => {
             let mut one = table(path);
             one["required"] = json!(["when"]);
@@ -128,6 +130,26 @@ fn tables(path: &str) -> Value {
             _ => table(path),
         },
     }
+}
+
+/// A point with any value for each axis.
+fn included() -> Value {
+    let mut point = axes();
+    point["patternProperties"] = json!({ "^[a-z][a-z-]*\\.": {} });
+    point
+}
+
+/// Ranges in the places of lists, and the number of draws.
+fn random(path: &str) -> Value {
+    let mut ranges = axes();
+    if let (Some(all), Value::Object(own)) =
+        (ranges["properties"].as_object_mut(), table(path)["properties"].take())
+    {
+        all.extend(own);
+    }
+    ranges["patternProperties"] = json!({ "^[a-z][a-z-]*\\.": { "type": "object" } });
+    ranges["required"] = json!(["draws"]);
+    ranges
 }
 
 /// Completes the first part of an axis' path.

@@ -34,7 +34,7 @@ pub(crate) fn extent(text: &str) -> Option<Extent> {
 }
 
 /// `"5%"` is 0.05; `"0.05"` too.
-pub(crate) fn share(text: &str) -> Option<f64> {
+pub fn share(text: &str) -> Option<f64> {
     match split(text)? {
         (number, "%") => Some(number / 100.0),
         (number, "") => Some(number),

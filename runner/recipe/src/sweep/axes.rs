@@ -100,7 +100,7 @@ pub(crate) struct AxisReader<'a> {
 }
 
 impl AxisReader<'_> {
-    /// The dimensions of `sweep.axes` and `sweep.zip`.
+    /// The dimensions of `sweep.axes`, `sweep.zip` and `sweep.random`.
     pub(crate) fn dimensions(&mut self, sweep: &Table) -> Vec<Dimension> {
         let mut dimensions = Vec::new();
         if let Some(entry) = sweep.get("axes") {
@@ -113,6 +113,10 @@ impl AxisReader<'_> {
         if let Some(entry) = sweep.get("zip") {
             let groups = tables(entry, "sweep.zip", self.findings);
             dimensions.extend(groups.into_iter().filter_map(|(table, _)| self.zip(table)));
+        }
+        if let Some(entry) = sweep.get("random") {
+            let groups = tables(entry, "sweep.random", self.findings);
+            dimensions.extend(groups.into_iter().filter_map(|(table, span)| self.random(table, span)));
         }
         self.refuse_twice(&dimensions);
         relabel(&mut dimensions);
@@ -132,7 +136,7 @@ impl AxisReader<'_> {
         axes
     }
 
-    fn zip(&mut self, table: &Table) -> Option<Dimension> {
+    pub(super) fn zip(&mut self, table: &Table) -> Option<Dimension> {
         let mut axes = Vec::new();
         self.walk(table, &mut Vec::new(), &mut axes);
         let first = axes.first()?;
@@ -263,6 +267,14 @@ impl AxisReader<'_> {
             return None;
         }
         Some(id)
+    }
+
+    /// The same axis with this value alone.
+    pub(super) fn with_one_point(&mut self, axis: &Axis, item: &Item, span: Span) -> Option<Axis> {
+        let point = self.point(axis.key, axis.key.key().path, item)?;
+        let Axis { path, segments, short, scope, key, .. } = axis;
+        let (path, segments, short) = (path.clone(), segments.clone(), short.clone());
+        Some(Axis { path, segments, short, span, points: vec![point], scope: *scope, key: *key })
     }
 
     fn point(&mut self, id: KeyId, path: &str, item: &Item) -> Option<Point> {

@@ -53,7 +53,9 @@ pub(crate) fn expand(recipe: &Recipe, machine: Known<'_>, findings: &mut Vec<Fin
     let names: Vec<&str> = recipe.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
     let mut drafts = Vec::new();
     let mut used = vec![false; recipe.exclusions.len()];
-    for condition in product(&conditions) {
+    // Of a point beside the product there is nothing to combine.
+    let beside = recipe.includes.iter().map(|include| vec![(include, 0)]);
+    for condition in product(&conditions).into_iter().chain(beside) {
         for (index, arm) in arms.iter().enumerate() {
             let mut draft = draft(recipe, index, arm, &condition, machine);
             exclude(recipe, arm, &names, &mut draft, &mut used);
@@ -70,7 +72,7 @@ fn refuse_too_many(recipe: &Recipe, findings: &mut Vec<Finding>) -> Option<()> {
             .filter(|dimension| scope(dimension.scope))
             .fold(1_u64, |product, dimension| product.saturating_mul(dimension.length() as u64))
     };
-    let conditions = size(&|scope| scope == Scope::Conditions);
+    let conditions = size(&|scope| scope == Scope::Conditions).saturating_add(recipe.includes.len() as u64);
     let arms = (0..recipe.strategies.len()).fold(0_u64, |sum, index| {
         sum.saturating_add(size(&|scope| scope == Scope::Arms || scope == Scope::Strategy(index)))
     });

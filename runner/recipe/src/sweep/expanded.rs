@@ -10,6 +10,7 @@ use crate::resolve::elastic::{MOVING_RATE, RHO};
 use crate::resolve::inventory::Known;
 use crate::resolve::strategy::{PERIOD, SERVE};
 use crate::spec::strategy_kind::ExchangeThrough;
+use crate::sweep::axes::Axis;
 use crate::sweep::cells::place_data;
 use crate::sweep::recipe::{Exclusion, Recipe, StrategySetting};
 use crate::text::tree::{bare_or_quoted, quote};
@@ -161,10 +162,12 @@ fn usual_rate(strategy: &StrategySetting, swept: &[KeyId]) -> bool {
 }
 
 fn sweep(out: &mut String, recipe: &Recipe) {
-    let axis = |axis: &crate::sweep::axes::Axis| {
+    let written = |axis: &Axis| {
+        axis.segments.iter().map(|segment| bare_or_quoted(segment)).collect::<Vec<String>>().join(".")
+    };
+    let axis = |axis: &Axis| {
         let values: Vec<&str> = axis.points.iter().map(|point| point.toml.as_str()).collect();
-        let path: Vec<String> = axis.segments.iter().map(|segment| bare_or_quoted(segment)).collect();
-        format!("{} = [{}]", path.join("."), values.join(", "))
+        format!("{} = [{}]", written(axis), values.join(", "))
     };
     let (single, zipped): (Vec<_>, Vec<_>) =
         recipe.dimensions.iter().partition(|dimension| dimension.axes.len() == 1);
@@ -177,6 +180,13 @@ fn sweep(out: &mut String, recipe: &Recipe) {
     for dimension in zipped {
         let lines: Vec<String> = dimension.axes.iter().map(axis).collect();
         let _ = writeln!(out, "\n[[sweep.zip]]\n{}", lines.join("\n"));
+    }
+    for include in &recipe.includes {
+        let _ = writeln!(out, "\n[[sweep.include]]");
+        for axis in &include.axes {
+            let value = axis.points.first().map_or("", |point| point.toml.as_str());
+            let _ = writeln!(out, "{} = {value}", written(axis));
+        }
     }
     for Exclusion { text, reason, .. } in &recipe.exclusions {
         let _ = writeln!(out, "\n[[sweep.exclude]]\nwhen = {}\nreason = {}", quote(text), quote(reason));

@@ -5,6 +5,8 @@ pub(crate) mod axes;
 pub(crate) mod cells;
 pub(crate) mod expand;
 pub(crate) mod expanded;
+mod include;
 pub(crate) mod planner;
+mod random;
 pub(crate) mod recipe;
 pub(crate) mod runs;

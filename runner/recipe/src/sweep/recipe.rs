@@ -34,6 +34,8 @@ pub(crate) struct Recipe {
     pub(crate) settings: Settings,
     pub(crate) strategies: Vec<StrategySetting>,
     pub(crate) dimensions: Vec<Dimension>,
+    /// Conditions beside the product of the dimensions, each of one point.
+    pub(crate) includes: Vec<Dimension>,
     pub(crate) exclusions: Vec<Exclusion>,
     /// Where each table at the top level begins.
     pub(crate) sections: BTreeMap<String, Span>,
@@ -100,11 +102,11 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     reader.schema(&settings, &broken);
     let strategies = reader.strategies(table);
     reader.cells_unknown |= strategies.is_empty();
-    let (dimensions, exclusions) = reader.sweep(table);
+    let Varied { dimensions, includes, exclusions } = reader.sweep(table);
     let tops: Vec<(&Settings, &BTreeSet<KeyId>)> = vec![(&settings, &broken)];
     let all = tops.into_iter().chain(strategies.iter().map(|one| (&one.settings, &one.unreadable)));
     for (settings, broken) in all {
-        let swept = |kind: KeyId| kinds(&dimensions, kind);
+        let swept = |kind: KeyId| kinds(dimensions.iter().chain(&includes), kind);
         reader.findings.extend(check::misplaced(settings, broken, &swept));
     }
     let sections = table.entries.iter().map(|entry| (entry.name.clone(), entry.name_span)).collect();
@@ -113,6 +115,7 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
         settings,
         strategies,
         dimensions,
+        includes,
         exclusions,
         sections,
         broken: any_broken,
@@ -122,8 +125,8 @@ pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
 }
 
 /// The kinds that axes give a table.
-fn kinds(dimensions: &[Dimension], kind: KeyId) -> Vec<&'static str> {
-    let axes = dimensions.iter().flat_map(|dimension| &dimension.axes);
+fn kinds<'a>(dimensions: impl Iterator<Item = &'a Dimension>, kind: KeyId) -> Vec<&'static str> {
+    let axes = dimensions.flat_map(|dimension| &dimension.axes);
     let set = axes.flat_map(|axis| &axis.points).flat_map(axes::Point::sets);
     set.filter(|(id, _)| *id == kind)
         .filter_map(|(_, leaf)| match leaf.typed {
@@ -131,6 +134,14 @@ fn kinds(dimensions: &[Dimension], kind: KeyId) -> Vec<&'static str> {
             _ => None,
         })
         .collect()
+}
+
+/// What `[sweep]` says.
+#[derive(Default)]
+struct Varied {
+    dimensions: Vec<Dimension>,
+    includes: Vec<Dimension>,
+    exclusions: Vec<Exclusion>,
 }
 
 struct Reader<'a> {
@@ -285,14 +296,14 @@ impl Reader<'_> {
         }
     }
 
-    fn sweep(&mut self, table: &Table) -> (Vec<Dimension>, Vec<Exclusion>) {
-        let Some(entry) = table.get("sweep") else { return (Vec::new(), Vec::new()) };
+    fn sweep(&mut self, table: &Table) -> Varied {
+        let Some(entry) = table.get("sweep") else { return Varied::default() };
         let Value::Table(sweep) = &entry.item.value else {
             self.findings.push(
                 Finding::new("R011", format!("`sweep` takes a table, not {}", entry.item.value.describe()))
                     .at(entry.item.span, "expected a table"),
             );
-            return (Vec::new(), Vec::new());
+            return Varied::default();
         };
         let known: Vec<&str> = lookup::children("sweep").map(Key::name).collect();
         for entry in sweep.entries.iter().filter(|entry| !known.contains(&entry.name.as_str())) {
@@ -302,10 +313,11 @@ impl Reader<'_> {
         let before = self.findings.len();
         let mut reader = AxisReader { sources: self.sources, findings: self.findings, strategies: &names };
         let dimensions = reader.dimensions(sweep);
+        let includes = reader.includes(sweep, &dimensions);
         self.broken |= self.findings.len() > before;
         let exclusions = sweep.get("exclude").map(|entry| self.exclusions(entry)).unwrap_or_default();
         self.cells_unknown |= self.findings.len() > before;
-        (dimensions, exclusions)
+        Varied { dimensions, includes, exclusions }
     }
 
     fn exclusions(&mut self, entry: &Entry) -> Vec<Exclusion> {

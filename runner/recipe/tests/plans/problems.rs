@@ -319,6 +319,57 @@ fn what_is_off_may_be_written_as_off() {
 }
 
 #[test]
+fn sweeps_of_draws_and_points() {
+    check(
+        "sweeps_of_draws_and_points",
+        &[
+            ("random, of nothing", &["[[sweep.random]]\ndraws = 4"]),
+            (
+                "random, without a number",
+                &["[[sweep.random]]\ntrain.optimizer.lr = { uniform = [0.1, 1.0] }"],
+            ),
+            (
+                "random, wrong",
+                &[
+                    "[[sweep.random]]\ndraws = 1\nseed = -1\ntrain.optimizer.lr = { log-uniform = [0.0, 1.0] }\ntrain.optimizer.momentum = { uniform = [0.9, 0.1] }\ntrain.epochs = { integers = [1.5, 3] }\ntrain.accumulate = { choice = [1] }\nnodes.workers = [2, 4]\ndataset.seed = 7",
+                ],
+            ),
+            (
+                "random, no ranges",
+                &[
+                    "[[sweep.random]]\ndraws = 4\ntrain.optimizer.lr = { uniform = 1, choice = [1, 2] }\ndataset.seed = { integers = 5 }\ntrain.optimizer.momentum = { uniform = [0.1] }",
+                ],
+            ),
+            (
+                "random, of an unknown key",
+                &["[[sweep.random]]\ndraws = 4\ntrain.optimizer.rate = { uniform = [0.1, 1.0] }"],
+            ),
+            (
+                "random, of wrong values",
+                &["[[sweep.random]]\ndraws = 4\ntrain.optimizer.momentum = { uniform = [2.0, 3.0] }"],
+            ),
+            ("random, too many", &["[[sweep.random]]\ndraws = 5\nnodes.workers = { integers = [1, 4] }"]),
+            ("include, without axes", &["[[sweep.include]]\nnodes.workers = 4"]),
+            (
+                "include, incomplete",
+                &[
+                    "[sweep.axes]\nnodes.workers = [1, 2]\ntrain.optimizer.lr = [0.1, 0.2]",
+                    "[[sweep.include]]\nnodes.workers = 4\ntrain.epochs = 2",
+                ],
+            ),
+            (
+                "include, wrong",
+                &[
+                    "[sweep.axes]\nnodes.workers = [1, 2]",
+                    "[[sweep.include]]\nnodes.workers = \"many\"",
+                    "[[sweep.include]]\nnodes.workers = 2",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
 fn sweeps() {
     check(
         "sweeps",

@@ -66,6 +66,80 @@ fn axes_in_lockstep_are_one_dimension() {
     assert_eq!(pairs, expected.map(str::to_owned).into());
 }
 
+fn drawn(plan: &Plan, path: &str) -> Vec<f64> {
+    let arm = plan.cells[0].arm;
+    let cells = plan.cells.iter().filter(|cell| cell.arm == arm);
+    let axes = cells.flat_map(|cell| &cell.axes).filter(|axis| axis.path == path);
+    axes.filter_map(|axis| axis.number).collect()
+}
+
+#[test]
+fn random_values_lie_in_their_ranges_and_more_draws_leave_them_as_they_are() {
+    let sweep = |draws: u32, more: &str| {
+        plan(&[&format!(
+            "[[sweep.random]]\ndraws = {draws}{more}\ntrain.optimizer.lr = {{ log-uniform = [0.001, 1.0] }}\ntrain.optimizer.momentum = \
+             {{ uniform = [0.0, 0.9] }}\ntrain.global-batch = {{ integers = [40, 80] }}\ndataset.seed = {{ choice = [3, 5] }}"
+        )])
+    };
+    let (few, many) = (sweep(5, ""), sweep(40, ""));
+    assert_eq!((few.cells.len(), many.cells.len()), (10, 80));
+    let (lr, momentum) = (drawn(&many, "train.optimizer.lr"), drawn(&many, "train.optimizer.momentum"));
+    assert_eq!(drawn(&few, "train.optimizer.lr"), lr[..5]);
+    assert!(lr.iter().all(|lr| (0.001..=1.0).contains(lr)));
+    assert!(momentum.iter().all(|momentum| (0.0..=0.9).contains(momentum)));
+    // Half of them lie below the geometric middle.
+    let low = lr.iter().filter(|lr| **lr < 0.001_f64.sqrt()).count();
+    assert!((8..32).contains(&low), "{lr:?}");
+    assert!(
+        drawn(&many, "train.global-batch")
+            .iter()
+            .all(|batch| batch.fract() == 0.0 && (40.0..=80.0).contains(batch))
+    );
+    let seeds: BTreeSet<String> = drawn(&many, "dataset.seed").iter().map(f64::to_string).collect();
+    assert_eq!(seeds, ["3", "5"].map(str::to_owned).into());
+    assert_ne!(drawn(&sweep(5, "\nseed = 2"), "train.optimizer.lr"), lr[..5]);
+    // What is run says what was drawn.
+    let written = crate::desk::Desk::with(&many.expanded).plan().expect("the expanded recipe");
+    assert_eq!(labels(&written), labels(&many));
+    assert!(!many.expanded.contains("sweep.random"), "{}", many.expanded);
+}
+
+#[test]
+fn draws_of_few_values_are_all_different() {
+    let plan = plan(&["[[sweep.random]]\ndraws = 4\nnodes.workers = { integers = [1, 4] }"]);
+    let workers: BTreeSet<u64> =
+        drawn(&plan, "nodes.workers").iter().map(|workers| *workers as u64).collect();
+    assert_eq!(workers, [1, 2, 3, 4].into());
+}
+
+#[test]
+fn random_values_of_one_strategy_are_arms() {
+    let plan = plan(&[
+        "[[sweep.random]]\ndraws = 3\nstrategy.d-sync.compression.kind = { choice = [\"none\", \"fp16\", \"bf16\"] }",
+    ]);
+    assert_eq!(plan.arms.len(), 4);
+}
+
+#[test]
+fn a_condition_beside_the_product_is_one_of_all_arms() {
+    let plan = plan(&[
+        "[sweep.axes]\nnodes.workers = [1, 2]\ntrain.optimizer.lr = [0.1, 0.2]",
+        "[[sweep.include]]\nnodes.workers = 4\ntrain.optimizer.lr = 0.4",
+        "[[sweep.include]]\n\"nodes.workers\" = 3\ntrain = { optimizer = { lr = 0.3 } }",
+    ]);
+    let conditions: Vec<&str> = plan.cells.iter().map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(
+        conditions[8..],
+        ["workers=4 lr=0.4", "workers=4 lr=0.4", "workers=3 lr=0.3", "workers=3 lr=0.3"]
+    );
+    assert_eq!(plan.cells[8].spec.cluster.workers(), 4);
+    assert_eq!(plan.cells[8].axes.len(), 2);
+    let written = crate::desk::Desk::with(&plan.expanded).plan().expect("the expanded recipe");
+    assert_eq!(labels(&written), labels(&plan));
+    let hashes = |plan: &Plan| plan.cells.iter().map(|cell| cell.config_hash.clone()).collect::<Vec<_>>();
+    assert_eq!(hashes(&written), hashes(&plan));
+}
+
 #[test]
 fn an_axis_may_take_whole_tables() {
     let plan = plan(&[

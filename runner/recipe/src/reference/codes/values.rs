@@ -135,6 +135,23 @@ pub(super) const VALUES: &[Code] = &[
     code("R035", "a key that is varied twice", "Two axes over one key would overwrite each other."),
     code("R036", "too many cells", "The product of the axes is larger than anything that can be run."),
     code(
+        "R037",
+        "a range that nothing can be drawn from",
+        "A key of [[sweep.random]] has one range: { uniform = [low, high] } or { log-uniform = [low, high] } for numbers, \
+         { integers = [low, high] } for whole ones, { choice = [...] } for values of any kind.",
+    ),
+    code(
+        "R038",
+        "more draws than values",
+        "No two draws are alike, and the ranges have too few values for that.",
+    ),
+    code(
+        "R039",
+        "a condition that is none of the sweep",
+        "Verdicts compare arms within a condition, and pages lay conditions out by their axes, so that [[sweep.include]] gives each \
+         axis of the conditions a value, and nothing else.",
+    ),
+    code(
         "R040",
         "a condition that cannot be read",
         "Conditions compare keys with values and join comparisons with `and`, `or`, `not` and parentheses: \
