@@ -118,6 +118,19 @@ mod tests {
         assert!(two.starts_with("2 repeats settle nothing, unless the arms train the same weights"), "{two}");
         let fine = said(&Sample { epochs: (4, 20), ..Sample::duel() });
         assert!(!fine.contains("evaluations"), "{fine}");
+        // Seven comparisons share what five repeats can show.
+        let mut eight = Sample::duel();
+        let arm = eight.arms[1].clone();
+        for number in 2..8 {
+            eight.arms.push(crate::sample::SampleArm { name: format!("arm-{number}"), ..arm.clone() });
+        }
+        let found = |text: &str| -> f64 {
+            let (_, rest) = text.split_once("settled from ").unwrap();
+            rest.split_once(" %").unwrap().0.parse().unwrap()
+        };
+        let [one, seven] = [said(&Sample::duel()), said(&eight)];
+        assert!(seven.starts_with("5 repeats, 7 comparisons per condition: "), "{seven}");
+        assert!(found(&seven) > found(&one), "{one}\n{seven}");
         let alone = Sample { arms: Sample::duel().arms[..1].to_vec(), ..Sample::duel() };
         assert_eq!(said(&alone), "");
     }

@@ -382,6 +382,19 @@ mod tests {
         assert!((number(&before).unwrap() / number(&after).unwrap() - 1.0).abs() < 0.05, "{before} {after}");
     }
 
+    /// Every twentieth step three times as long: what the median hides.
+    #[test]
+    fn the_tail_is_what_the_typical_step_leaves_out() {
+        let mut rows = Sample { target: None, ..Sample::duel() }.rows();
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+            let attempt = run.attempt.as_mut().unwrap();
+            let typical = attempt.step_time.unwrap();
+            attempt.mean_step_time = Some(Nanos(typical.0 / 20 * 22));
+        }
+        let tail = column(&rows, "tail").unwrap()[1].replace('\u{a0}', " ");
+        assert_eq!(tail, "10.00 %");
+    }
+
     #[test]
     fn a_single_run_has_the_digits_of_its_sentence() {
         let rows = Sample { repeats: 1, target: None, ..Sample::duel() }.rows();

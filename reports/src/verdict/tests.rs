@@ -106,6 +106,21 @@ fn what_used_to_be_wrong_or_mute() {
     let mut times: Vec<&[f64]> = vec![&slow];
     times.extend([fast.as_slice(); 7]);
     tell("eight arms", &with_times(&eight, &times));
+    let base = [20.0, 20.3, 19.8, 20.1, 20.2];
+    let larger = |factor: f64| {
+        let mut wobble = [1.004, 0.996, 1.002, 0.998, 1.003].into_iter();
+        base.map(|time| time * factor * wobble.next().unwrap())
+    };
+    let steps = |times: &[f64]| with_times(&Sample { target: None, ..Sample::duel() }, &[&base, times]);
+    tell("steps of a certain 4 %", &steps(&larger(1.0 / 1.04)));
+    tell("steps of about 5 %", &steps(&larger(1.0 / 1.052)));
+    tell("steps slower, by about 5 %", &steps(&larger(1.05)));
+    tell("steps slower, by a certain 4 %", &steps(&larger(1.04)));
+    let mut open = larger(1.0 / 1.057);
+    open[2] = f64::INFINITY;
+    tell("open between evaluations, with a miss", &duel(5, &[&base, &open]));
+    let wide = [[20.0, 28.0, 15.0, 24.0, 18.0], [19.0, 17.0, f64::INFINITY, 23.0, 11.0]];
+    tell("open, with a miss", &duel(5, &[&wide[0], &wide[1]]));
     insta::assert_snapshot!(told);
 }
 

@@ -113,6 +113,17 @@ fn other_processes_and_the_hypervisor_are_noticed() {
 }
 
 #[test]
+fn tasks_that_wait_for_memory_are_noticed() {
+    let page = changed(|rows| {
+        let [first, last] = attempt(rows, 3).hosts.as_mut_slice() else { panic!("two readings") };
+        let time = last.at.since(first.at).0;
+        (first.memory_pressure, last.memory_pressure) = (Some(Nanos(0)), Some(Nanos(time * 4 / 100)));
+    });
+    let words = "tasks waited for memory up to 4.00 % of the time in 1 of 10 runs";
+    assert_eq!(mark(&page, "machine"), (false, words.to_owned()));
+}
+
+#[test]
 fn a_machine_without_readings_is_not_called_quiet() {
     let page =
         changed(|rows| rows.runs[..4].iter_mut().for_each(|run| run.attempt.as_mut().unwrap().hosts.clear()));

@@ -48,3 +48,38 @@ impl Drop for Heartbeats {
         self.task.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::database::older::tests::fill;
+    use crate::driver::now;
+    use crate::{Store, SweepId};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_driver_is_heard_of_from_the_first_moment_and_not_after_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        fill(&store).await;
+        let (id, heard) = ("SELECT ulid FROM sweep", "SELECT heartbeat_unix FROM sweep");
+        let id = SweepId(sqlx::query_scalar(id).fetch_one(&store.reader).await.unwrap());
+        let heard = async || -> i64 { sqlx::query_scalar(heard).fetch_one(&store.reader).await.unwrap() };
+        let began = now();
+        store.record_sweep_heartbeat(&id, began - 3_600).await.unwrap();
+        let heartbeats = store.keep_alive(&id);
+        let soon = async {
+            while heard().await < began {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), soon).await.unwrap();
+        let beating = heartbeats.task.abort_handle();
+        drop(heartbeats);
+        let ended = async {
+            while !beating.is_finished() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
+    }
+}

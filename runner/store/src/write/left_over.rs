@@ -146,11 +146,10 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Other drivers wait for the write lock for ten seconds at most, so that nothing may be summed up under it.
-    #[tokio::test]
-    async fn the_write_lock_is_not_held_longer_for_a_longer_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).await.unwrap();
+    /// A store with one attempt of 20,000 steps, and the most instructions of SQLite between two commits from then on: those of one
+    /// query over all steps are some ten per step.
+    async fn long_run(folder: &std::path::Path) -> (Store, Arc<AtomicU64>) {
+        let store = Store::open(folder).await.unwrap();
         fill(&store).await;
         sqlx::query(
             "INSERT INTO step (attempt, lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, loss, \
@@ -160,7 +159,6 @@ mod tests {
         .execute(&store.writer)
         .await
         .unwrap();
-        sqlx::query("UPDATE sweep SET driver_pid = 0").execute(&store.writer).await.unwrap();
         let (now, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut writer = store.writer.acquire().await.unwrap();
         {
@@ -176,16 +174,33 @@ mod tests {
             });
         }
         drop(writer);
-        store.end_abandoned_sweeps().await.unwrap();
+        (store, most)
+    }
+
+    /// State and steps of the attempt, and whether nothing was summed up while the write lock was held.
+    async fn ended(store: &Store, most: &AtomicU64) -> (String, i64) {
         let most = most.load(Ordering::Relaxed);
-        // Instructions of SQLite between two commits; those of one query over all steps are some ten per step.
         assert!((100..100_000).contains(&most), "{most}");
-        let state: String =
-            sqlx::query_scalar("SELECT state FROM attempt").fetch_one(&store.reader).await.unwrap();
-        assert_eq!(state, "interrupted");
-        let steps: i64 =
-            sqlx::query_scalar("SELECT steps FROM attempt").fetch_one(&store.reader).await.unwrap();
-        assert_eq!(steps, 20_000);
+        sqlx::query_as("SELECT state, steps FROM attempt").fetch_one(&store.reader).await.unwrap()
+    }
+
+    /// Other drivers wait for the write lock for ten seconds at most, so that nothing may be summed up under it.
+    #[tokio::test]
+    async fn the_write_lock_is_not_held_longer_for_a_longer_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, most) = long_run(folder.path()).await;
+        sqlx::query("UPDATE sweep SET driver_pid = 0").execute(&store.writer).await.unwrap();
+        store.end_abandoned_sweeps().await.unwrap();
+        assert_eq!(ended(&store, &most).await, ("interrupted".to_owned(), 20_000));
+    }
+
+    #[tokio::test]
+    async fn nor_is_it_by_the_driver_that_ends_the_run_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, most) = long_run(folder.path()).await;
+        let end = AttemptEnd { state: RunState::Done, detail: String::new(), ..killed(now()) };
+        store.record_attempt_end(crate::AttemptId(1), &end).await.unwrap();
+        assert_eq!(ended(&store, &most).await, ("done".to_owned(), 20_000));
     }
 
     /// With those of a database of one sweep, `list` read all sweeps once per run.
