@@ -17,6 +17,9 @@
 //! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
 
 mod groups;
+mod measured;
+
+pub use measured::{Measured, measured};
 
 use predict::linear::Linear;
 use predict::network::LinkRates;
@@ -53,6 +56,87 @@ impl Forecast {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoModel(pub String);
 
+/// What a worker computes in a step, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computing {
+    /// Forward pass, backward pass and update.
+    pub step: f64,
+    /// How it is divided, if that was measured; else as the recipe gives it.
+    pub passes: Option<Passes>,
+}
+
+/// How the computing of a step is divided, in any unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passes {
+    /// The forward pass.
+    pub forward: f64,
+    /// The backward pass.
+    pub backward: f64,
+    /// The update.
+    pub update: f64,
+    /// How the backward pass is divided among the layers with weights, from the input on, in any unit. If empty, layers take time in
+    /// the proportion of their arithmetic.
+    pub layers: Vec<f64>,
+}
+
+/// The computing of a step as MG-WFBP's time line has it, in seconds.
+struct LayerTimes {
+    forward: f64,
+    /// Of each layer with weights, from the input on.
+    backward: Vec<f64>,
+    update: f64,
+}
+
+impl Computing {
+    /// Computing of which only its length is known.
+    pub fn of_step(seconds: f64) -> Self {
+        Self { step: seconds, passes: None }
+    }
+
+    fn layers(&self, spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> LayerTimes {
+        let stated;
+        let passes = match &self.passes {
+            Some(passes) if passes.whole() > 0.0 => passes,
+            Some(_) | None => {
+                stated = Passes::stated(spec, weighted);
+                &stated
+            }
+        };
+        let second = self.step / passes.whole();
+        let arithmetic = || weighted.iter().map(|layer| layer.backward_flops as f64).collect();
+        // Where operations are not known, each layer has as many as any other.
+        let equal = || vec![1.0; weighted.len()];
+        let measured = Some(&passes.layers).filter(|layers| layers.len() == weighted.len()).cloned();
+        let parts = measured.unwrap_or_else(arithmetic);
+        let parts = if parts.iter().sum::<f64>() > 0.0 { parts } else { equal() };
+        let whole: f64 = parts.iter().sum();
+        let backward = passes.backward * second;
+        LayerTimes {
+            forward: passes.forward * second,
+            backward: parts.iter().map(|part| backward * part / whole).collect(),
+            update: passes.update * second,
+        }
+    }
+}
+
+impl Passes {
+    /// As the recipe gives them. Where it gives none, the backward pass takes twice the forward pass, less where layers are frozen.
+    fn stated(spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> Self {
+        let (forward, backward, update) = match spec.emulation.compute.map(|compute| compute.split) {
+            Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
+            Some(ComputeSplit::Measured) | None => {
+                let [forward, backward] = shares_of_passes(weighted);
+                (forward, backward, 0.0)
+            }
+        };
+        Self { forward, backward, update, layers: Vec::new() }
+    }
+
+    fn whole(&self) -> f64 {
+        self.forward + self.backward + self.update
+    }
+}
+
 impl From<StageError> for NoModel {
     fn from(error: StageError) -> Self {
         Self(error.to_string())
@@ -63,18 +147,19 @@ fn no_model<T>(of: impl std::fmt::Display) -> Result<T, NoModel> {
     Err(NoModel(format!("no model of {of}")))
 }
 
-/// The step of a run on a network whose workers compute for `compute` seconds per step.
-pub fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Forecast, NoModel> {
+/// The step of a run on a network.
+pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Result<Forecast, NoModel> {
     if !spec.emulation.slow.is_empty() {
         return no_model("slow ranks");
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
     if matches!(spec.strategy, Strategy::Gmp { .. }) {
-        return groups::forecast(spec, rates, workers, compute);
+        return groups::forecast(spec, rates, workers, computing.step);
     }
     if spec.communication.schedule != Schedule::Single {
-        return layered(spec, rates, workers, compute);
+        return layered(spec, rates, workers, computing);
     }
+    let compute = computing.step;
     let exchange = exchange(spec, rates, workers)?;
     let (Exchange::After(communication) | Exchange::Beside(communication)) = exchange;
     let stages = Stages::new(0.0, compute, communication)?;
@@ -86,9 +171,13 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, compute: f64) -> Result<Foreca
     Ok(Forecast { compute, communication, step, speed_up })
 }
 
-/// The step of gradients that travel layer by layer: MG-WFBP Eq. 6 to 8 and 19 to 21, and the update after it. Layers take time in
-/// the proportion of their arithmetic, and where the recipe gives no shares, the backward pass takes twice the forward pass, less where layers are frozen.
-fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) -> Result<Forecast, NoModel> {
+/// The step of gradients that travel layer by layer: MG-WFBP Eq. 6 to 8 and 19 to 21, and the update after it.
+fn layered(
+    spec: &RunSpec,
+    rates: LinkRates,
+    workers: NonZeroU32,
+    computing: &Computing,
+) -> Result<Forecast, NoModel> {
     let pipelined = match spec.strategy {
         Strategy::DSync => false,
         Strategy::PipeSgd { depth, .. } => depth > 1,
@@ -96,24 +185,14 @@ fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) 
         _ => return no_model("layers that travel to a server"),
     };
     let layers = spec.model.weighted_layers();
-    let (forward, backward, update) = match spec.emulation.compute.map(|compute| compute.split) {
-        Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
-        Some(ComputeSplit::Measured) | None => {
-            let [forward, backward] = shares_of_passes(&layers);
-            (forward, backward, 0.0)
-        }
-    };
-    let flops: f64 = layers.iter().map(|layer| layer.backward_flops as f64).sum();
-    // Where operations are not known, each layer has as many as any other.
-    let share = |layer: &WeightedLayer<'_>| {
-        if flops > 0.0 { layer.backward_flops as f64 / flops } else { 1.0 / layers.len() as f64 }
-    };
-    let time = |layer: &WeightedLayer<'_>| LayerTime {
-        backward: compute * backward * share(layer),
+    let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);
+    let compute = computing.step;
+    let time = |(layer, backward): (&WeightedLayer<'_>, &f64)| LayerTime {
+        backward: *backward,
         bytes: 4 * layer.size() as u64,
     };
-    let times: Vec<LayerTime> = layers.iter().rev().map(time).collect();
-    let profile = StepProfile::new(compute * forward, &times).map_err(|error| NoModel(error.to_string()))?;
+    let times: Vec<LayerTime> = layers.iter().zip(&backward).rev().map(time).collect();
+    let profile = StepProfile::new(forward, &times).map_err(|error| NoModel(error.to_string()))?;
     // Messages are of encoded gradients, and layers are counted in bytes before that.
     let whole = 4 * spec.model.parameters() as u64;
     let table = table_2(spec, rates, workers)?;
@@ -128,7 +207,7 @@ fn layered(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, compute: f64) 
     };
     let line = TimeLine::of(&profile, cost, &grouping).map_err(|error| NoModel(error.to_string()))?;
     let communication = line.messages.iter().map(|message| message.end - message.begin).sum();
-    let step = if pipelined { compute.max(communication) } else { line.iteration + compute * update };
+    let step = if pipelined { compute.max(communication) } else { line.iteration + update };
     let speed_up = f64::from(workers.get()) * compute / step;
     Ok(Forecast { compute, communication, step, speed_up })
 }
@@ -231,13 +310,13 @@ fn exact(spec: &RunSpec) -> Result<(), NoModel> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use recipe::{Compute, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape};
     use std::time::Duration;
 
     /// Three layers of a hundred thousand, ten thousand and a hundred weights.
-    fn model() -> Model {
+    pub(crate) fn model() -> Model {
         let widths = [1000, 100, 100, 1];
         let layers = widths.windows(2).enumerate().map(|(number, width)| PlacedLayer {
             name: format!("linear{}", number + 1),
@@ -269,7 +348,7 @@ mod tests {
 
     fn step(schedule: Schedule) -> Forecast {
         let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
-        forecast(&spec(schedule), rates, 0.04).unwrap()
+        forecast(&spec(schedule), rates, &Computing::of_step(0.04)).unwrap()
     }
 
     #[test]
@@ -308,7 +387,7 @@ mod tests {
             free = free.max(finished) + 6e-3 + 1.5e-8 * 4.0 * layer.size() as f64;
         }
         let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
-        let found = forecast(&spec, rates, 0.04).unwrap();
+        let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
         assert!((found.step - (free + 0.01)).abs() < 1e-12, "{found:?} {free}");
     }
 
@@ -316,9 +395,9 @@ mod tests {
     fn in_rank_order_a_ring_is_two_rounds() {
         let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
         let mut spec = spec(Schedule::Single);
-        let around = forecast(&spec, rates, 0.04).unwrap();
+        let around = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
         spec.communication.reduce_order = ReduceOrder::Rank;
-        let straight = forecast(&spec, rates, 0.04).unwrap();
+        let straight = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
         assert!((around.step - straight.step - 4e-3).abs() < 1e-12);
     }
 
@@ -327,7 +406,7 @@ mod tests {
         let mut spec = spec(Schedule::PerLayer);
         spec.strategy = Strategy::PipeSgd { depth: 2, warmup: recipe::Extent::Steps(0), segments: 1 };
         let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
-        let found = forecast(&spec, rates, 0.04).unwrap();
+        let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
         assert!((found.step - found.communication.max(0.04)).abs() < 1e-12, "{found:?}");
     }
 }

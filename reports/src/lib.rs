@@ -16,6 +16,7 @@ mod findings;
 mod forecast;
 mod gossip;
 mod headline;
+mod joined;
 mod machine;
 mod noise_floor;
 mod number_format;
@@ -31,6 +32,7 @@ mod site;
 mod staleness;
 mod statistics;
 mod study;
+mod tuned;
 mod verdict;
 mod view;
 mod waiting;
@@ -40,7 +42,8 @@ pub use aliases::{Alias, Aliases};
 pub use comparison::{Grade, Quality};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
-pub use forecast::{Forecast, NoModel, forecast};
+pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
+pub use joined::{JoinError, Joined, Side, joined};
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
 pub use redact::{PublicRows, Withheld, public_rows};
@@ -106,7 +109,7 @@ pub fn page(rows: &SweepRows, timelines: &Timelines, options: &Options) -> Resul
     let findings = Findings::of(&rows, options)?;
     let mut data = Data::of(&findings, options.data_folder.as_deref());
     let beside = std::mem::take(&mut data.beside);
-    let html = render::text("page.html", &view::View::of(&findings, timelines, options, data))?;
+    let html = render::text("page.html", &view::View::of(&findings, timelines, options, data)?)?;
     if html.len() > TOO_LARGE && !options.allow_large {
         return Err(ReportError::TooLarge { bytes: html.len(), limit: TOO_LARGE });
     }

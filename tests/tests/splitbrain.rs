@@ -5,7 +5,7 @@
 use predict::network::LinkRates;
 use recipe::{AveragedBy, ModelPartition, ModuloScheme, Plan, RunSpec, Schedule, Strategy};
 use record::{Event, LaneId, UsageRecord};
-use reports::forecast;
+use reports::{Computing, forecast};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use strategies::sim::{World, WorldOutcome};
@@ -151,7 +151,8 @@ fn usage(spec: &RunSpec) -> UsageRecord {
 fn predicted(spec: &RunSpec) -> f64 {
     let network = spec.emulation.network.unwrap();
     let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).unwrap();
-    forecast(spec, rates, spec.emulation.compute.unwrap().step_time.as_secs_f64()).unwrap().step
+    let compute = spec.emulation.compute.unwrap().step_time.as_secs_f64();
+    forecast(spec, rates, &Computing::of_step(compute)).unwrap().step
 }
 
 /// The rows of Table 2.

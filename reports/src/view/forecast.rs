@@ -1,12 +1,13 @@
-//! Predicted step times beside the measured ones, where the network is known because it is emulated.
+//! Predicted step times beside the measured ones, where the network is known: because it is emulated, or because an arm of the
+//! condition measured its messages.
 
 use super::condition_title;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
-use crate::forecast::{Forecast, forecast};
+use crate::forecast::{Computing, Forecast, Measured, Passes, forecast, measured};
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
-use crate::study::PlacedCell;
+use crate::study::{Condition, PlacedCell};
 use predict::network::LinkRates;
 use record::Phase;
 use serde::Serialize;
@@ -26,6 +27,8 @@ pub(crate) struct Section {
     pub(crate) has_conditions: bool,
     /// Order and regret, a sentence each.
     pub(crate) findings: Vec<String>,
+    /// What messages cost where no network is emulated, a sentence for each condition.
+    pub(crate) probes: Vec<String>,
     /// Why arms are missing; empty where none is.
     pub(crate) missing: Vec<String>,
 }
@@ -137,7 +140,51 @@ impl Section {
             rows: all.iter().map(|found| row(found, unit)).collect(),
             has_conditions: findings.has_conditions(),
             findings: sentences(&all, findings.rows().plan.report.min_effect, unit),
+            probes: probes(findings),
             missing,
+        })
+    }
+}
+
+/// What is known of the links of conditions without an emulated network.
+fn probes(findings: &Findings) -> Vec<String> {
+    let sentence = |condition: &Condition<'_>| {
+        let first = &findings.rows().plan.cells.get(condition.cells.first()?.index)?.spec;
+        if first.emulation.network.is_some() {
+            return None;
+        }
+        let Probe { name, rates, .. } = Probe::of(findings, condition)?;
+        let place = if findings.has_conditions() {
+            format!("{}: ", condition_title(condition))
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "{place}by the messages that {name} measured, a link takes {} and {} per MiB.",
+            number_format::seconds(rates.alpha()),
+            number_format::seconds(rates.beta() * 1_048_576.0)
+        ))
+    };
+    findings.study.conditions.iter().filter_map(sentence).collect()
+}
+
+/// The link of a condition whose network is not emulated, by an arm that measured its messages, and what layers took there.
+struct Probe<'a> {
+    name: &'a str,
+    rates: LinkRates,
+    /// Parts of the backward pass, from the input on.
+    layers: Vec<f64>,
+}
+
+impl<'a> Probe<'a> {
+    /// Of the first arm that has one.
+    fn of(findings: &'a Findings<'a>, condition: &Condition<'a>) -> Option<Self> {
+        condition.cells.iter().find_map(|cell| {
+            let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
+            let run = cell.median_run(condition.measure())?;
+            let Measured { computing, rates } = measured(spec, run.attempt)?;
+            let layers = computing.passes.map(|passes| passes.layers).unwrap_or_default();
+            Some(Self { name: findings.study.arm_name(cell.arm), rates: rates.ok()?, layers })
         })
     }
 }
@@ -149,15 +196,28 @@ fn compared<'a>(
 ) -> Option<Result<Compared<'a>, String>> {
     let study = &findings.study;
     let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
-    let network = spec.emulation.network?;
-    let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).ok()?;
+    let probe = Probe::of(findings, condition);
+    let rates = match spec.emulation.network {
+        Some(network) => {
+            LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).ok()?
+        }
+        None => probe.as_ref()?.rates,
+    };
     let shares: StepShares = phase_shares::mean(cell, phase_shares::workers)?;
-    let compute: f64 =
-        [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| shares.of(phase)).iter().sum();
+    let [forward, backward, update] =
+        [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| shares.of(phase));
+    let compute = forward + backward + update;
     let stated = spec.emulation.compute.map(|compute| compute.step_time.as_secs_f64());
+    let computing = stated.map_or_else(
+        || {
+            let layers = probe.as_ref().map(|probe| probe.layers.clone()).unwrap_or_default();
+            Computing { step: compute, passes: Some(Passes { forward, backward, update, layers }) }
+        },
+        Computing::of_step,
+    );
     let name = study.arm_name(cell.arm);
     let title = if findings.has_conditions() { condition_title(condition) } else { String::new() };
-    Some(match forecast(spec, rates, stated.unwrap_or(compute)) {
+    Some(match forecast(spec, rates, &computing) {
         Ok(forecast) => Ok(Compared {
             arm: cell.arm,
             name,

@@ -29,6 +29,7 @@ mod series;
 mod staleness;
 mod target_label;
 mod timeline;
+mod tuned;
 mod verdicts;
 mod waiting;
 mod winner_map;
@@ -40,7 +41,7 @@ use crate::chart::{Figure, Key};
 use crate::data::Data;
 use crate::findings::Findings;
 use crate::verdict::{self, Verdict};
-use crate::{Options, Timelines, winner};
+use crate::{Options, ReportError, Timelines, winner};
 use serde::Serialize;
 
 /// Everything that the templates show.
@@ -57,6 +58,8 @@ pub(crate) struct View {
     pub(crate) boards: Vec<scoreboard::Board>,
     pub(crate) drift: Option<drift::Drift>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
+    /// Each arm at its best, where rates or schedules vary.
+    pub(crate) tuned: Option<tuned::Section>,
     /// Where there are many: then verdicts, boards and accuracy are in these.
     pub(crate) conditions: Vec<conditions::Folded>,
     pub(crate) phases: Option<phases::Phases>,
@@ -73,17 +76,23 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn of(findings: &Findings, timelines: &Timelines, options: &Options, data: Data) -> Self {
+    pub(crate) fn of(
+        findings: &Findings,
+        timelines: &Timelines,
+        options: &Options,
+        data: Data,
+    ) -> Result<Self, ReportError> {
         let verdicts: Vec<Verdict> = verdict::all(findings);
         let winners = winner::winners(findings);
         let axes = Axes::of(&findings.study);
         let open = PerCondition::of(findings, &verdicts, &winners);
-        Self {
+        Ok(Self {
             title: findings.rows().plan.name.clone(),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
             overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
             forest: forest::Forest::of(findings),
+            tuned: tuned::Section::of(findings, options)?,
             planes: plane::Planes::of(findings),
             fronts: front::Fronts::of(findings),
             verdicts: open.groups,
@@ -102,7 +111,7 @@ impl View {
             failures: failures::Failures::of(findings),
             method: method::Method::of(findings),
             reproduce: reproduce::Reproduce::of(findings, options, data),
-        }
+        })
     }
 }
 
@@ -170,7 +179,7 @@ mod tests {
         let view = {
             let findings = Findings::of(&rows, &options).unwrap();
             let data = Data::of(&findings, None);
-            View::of(&findings, &spans, &options, data)
+            View::of(&findings, &spans, &options, data).unwrap()
         };
         insta::assert_json_snapshot!(view);
     }

@@ -286,6 +286,7 @@ mod tests {
                 held: None,
                 computed: Nanos(40_000_000),
             }),
+            layers: Vec::new(),
             buckets: vec![bucket(["c", "d"], [20, 30, 21, 32]), bucket(["a", "b"], [40, 50, 41, 52])],
         }
     }

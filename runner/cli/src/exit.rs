@@ -1,7 +1,7 @@
 //! How the program ends: documented exit codes, and failures that know theirs.
 
 use launch::LaunchError;
-use reports::ReportError;
+use reports::{JoinError, ReportError};
 use std::io;
 use std::process::ExitCode;
 use store::{SelectionError, StoreError};
@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Preflight = 4,
     /// The sweep is finished, but runs failed, diverged, continued without a rank, or missed their target.
     Short = 5,
+    /// A comparison found what it was to fail at.
+    Broken = 6,
     /// The store cannot be used.
     Store = 7,
     /// The terminal went away; the same command resumes.
@@ -98,6 +100,20 @@ impl From<LaunchError> for Failure {
             }
             error => Self::of(Exit::Preflight, error),
         }
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        let cure = match &error {
+            JoinError::NothingInCommon { .. } => {
+                "select one arm on each side, or sweeps of one recipe: `bakeoff list` shows arms and conditions"
+            }
+            JoinError::MeasuredOnce { .. } => "measure it again: `bakeoff run RECIPE --fresh`",
+            JoinError::OtherTarget { .. } => "compare the time of a step: `--metric step-time`",
+        };
+        let exit = if matches!(error, JoinError::NothingInCommon { .. }) { Exit::Empty } else { Exit::Usage };
+        Self::of(exit, error).cure(cure)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod args;
 mod context;
+mod differences;
 mod disk;
 mod ending;
 mod environment;

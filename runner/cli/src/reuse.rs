@@ -1,15 +1,14 @@
 //! Decides for each run of a plan whether it is trained, repeated or reused, from its identity and its earlier attempts.
 
+use crate::differences;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::live::{self, Live};
 use crate::resume;
 use launch::Continuation;
-use recipe::{Cell, Plan, Provenance, Run, RunSpec};
-use serde_json::Value;
+use recipe::{Cell, Plan, Provenance, Run};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use store::{EarlierRun, RunId, RunRef, RunState, Store};
 
 /// Why a run is trained that nothing is known of.
@@ -172,8 +171,8 @@ impl Now<'_> {
 
     /// The first input that differs from the earlier run's.
     fn difference(&self, before: &EarlierRun) -> String {
-        if let Some(words) = first_difference(&before.spec, &self.cell.spec) {
-            return words;
+        if let Some(first) = differences::of_specs(&before.spec, &self.cell.spec).first() {
+            return first.words();
         }
         if before.seed != self.run.seed {
             return format!("the seed is {}, was {}", self.run.seed, before.seed);
@@ -188,159 +187,5 @@ impl Now<'_> {
             }
             _ => "data, worker program or machine have changed".to_owned(),
         }
-    }
-}
-
-/// The first setting in which two specifications differ, in words.
-fn first_difference(before: &RunSpec, now: &RunSpec) -> Option<String> {
-    let [before, now] = [before, now].map(|spec| serde_json::to_value(spec).unwrap_or_default());
-    first_written(&before, &now)
-}
-
-/// A setting that the recipe writes comes before one that follows from others: where the evaluator computes follows from the
-/// target, the ranks and the workers' threads.
-fn first_written(before: &Value, now: &Value) -> Option<String> {
-    const DERIVED: &str = "threads";
-    let own = |spec: &Value| {
-        let mut own = spec.clone();
-        let threads = own.as_object_mut().and_then(|fields| fields.remove(DERIVED));
-        (own, threads.unwrap_or_default())
-    };
-    let (before, threads_before) = own(before);
-    let (now, threads_now) = own(now);
-    let worker = |threads: &Value| threads.get("worker").cloned().unwrap_or_default();
-    differing("", &before, &now)
-        .or_else(|| differing("threads.worker", &worker(&threads_before), &worker(&threads_now)))
-        .or_else(|| differing(DERIVED, &threads_before, &threads_now))
-}
-
-fn differing(path: &str, before: &Value, now: &Value) -> Option<String> {
-    match (before, now) {
-        _ if before == now => None,
-        (Value::Object(one), Value::Object(other))
-            if duration(before).is_none() || duration(now).is_none() =>
-        {
-            let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            names.into_iter().find_map(|name| {
-                let joint = if path.is_empty() { "" } else { "." };
-                let below = format!("{path}{joint}{}", name.replace('_', "-"));
-                differing(
-                    &below,
-                    one.get(name).unwrap_or(&Value::Null),
-                    other.get(name).unwrap_or(&Value::Null),
-                )
-            })
-        }
-        // A choice with settings of its own is an object with one entry, named after it; one without is a name.
-        (Value::String(_), Value::Object(_)) | (Value::Object(_), Value::String(_)) => {
-            Some(format!("{} is {}, was {}", key(path), chosen(now), chosen(before)))
-        }
-        _ => Some(format!("{} is {}, was {}", key(path), brief(now), brief(before))),
-    }
-}
-
-/// The recipe's name of a setting.
-fn key(path: &str) -> String {
-    if path == "emulation" {
-        return "what is emulated".to_owned();
-    }
-    path.replace("train.length.", "train.")
-        .replace("train.schedule.", "train.lr-schedule.")
-        .replace("dataset.source.", "dataset.")
-        .replace("emulation.slow", "nodes.slow")
-        .replace("threads.worker", "nodes.threads")
-        .replace("threads.evaluate-at-once", "evaluation beside the run")
-        .replace("threads.evaluator", "threads of the evaluator")
-        .replace(".moving-rate.divided", ".moving-rate (0.9 / workers)")
-        .replace(".moving-rate.fixed", ".moving-rate")
-        .replace(".moving-rate.rho", ".rho")
-        .replace("compression.codec", "compression")
-        .replace("train.lr-schedule.scale.linear.reference", "train.lr-schedule.reference")
-        .replace("emulation.", "")
-}
-
-fn chosen(value: &Value) -> String {
-    match value {
-        Value::Object(fields) if fields.len() == 1 => fields.keys().next().cloned().unwrap_or_default(),
-        _ => brief(value),
-    }
-}
-
-fn duration(value: &Value) -> Option<Duration> {
-    value.get("secs").and_then(|_| serde_json::from_value(value.clone()).ok())
-}
-
-fn brief(value: &Value) -> String {
-    if let Some(duration) = duration(value) {
-        return format!("{duration:?}");
-    }
-    let text = match value {
-        Value::Null => "not set".to_owned(),
-        Value::Object(_) | Value::Array(_) => "another".to_owned(),
-        Value::Number(number) => match number.as_f64() {
-            // 32-bit settings show the digits that were written.
-            Some(value) if number.is_f64() => format!("{}", value as f32),
-            _ => number.to_string(),
-        },
-        Value::String(text) => text.clone(),
-        Value::Bool(value) => value.to_string(),
-    };
-    text.chars().take(60).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn told(before: Value, now: Value) -> Option<String> {
-        differing("", &before, &now)
-    }
-
-    #[test]
-    fn the_first_difference_is_named_with_both_values() {
-        let before = json!({ "train": { "optimizer": { "lr": 0.1f32, "momentum": 0.0 } }, "strategy": { "kind": "d-sync" } });
-        let mut now = before.clone();
-        assert_eq!(told(before.clone(), now.clone()), None);
-        now["train"]["optimizer"]["lr"] = json!(0.2f32);
-        assert_eq!(told(before.clone(), now.clone()).unwrap(), "train.optimizer.lr is 0.2, was 0.1");
-        now["strategy"]["kind"] = json!("ps-sync");
-        assert_eq!(told(before, now).unwrap(), "strategy.kind is ps-sync, was d-sync");
-    }
-
-    #[test]
-    fn settings_have_the_names_of_the_recipe() {
-        let length = |epochs| json!({ "train": { "length": { "epochs": epochs } } });
-        assert_eq!(told(length(3.0), length(2.5)).unwrap(), "train.epochs is 2.5, was 3");
-        let step = |time: Duration| json!({ "emulation": { "compute": { "step_time": time } } });
-        let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
-        assert_eq!(told(before.clone(), now).unwrap(), "compute.step-time is 8s, was 20ms");
-        assert_eq!(told(json!({}), before).unwrap(), "what is emulated is another, was not set");
-        let scale = |scale: Value| json!({ "train": { "schedule": { "scale": scale } } });
-        assert_eq!(
-            told(scale(json!("none")), scale(json!({ "linear": { "reference_batch": 32 } }))).unwrap(),
-            "train.lr-schedule.scale is linear, was none"
-        );
-    }
-
-    #[test]
-    fn a_setting_that_follows_from_others_comes_last() {
-        let spec = |workers: u32, beside: bool, stop: bool| {
-            json!({
-                "threads": { "worker": workers, "evaluator": 1, "evaluate_at_once": beside },
-                "train": { "target": { "stop": stop } },
-            })
-        };
-        let told = |now| first_written(&spec(2, false, false), &now);
-        assert_eq!(told(spec(2, true, true)).unwrap(), "train.target.stop is true, was false");
-        assert_eq!(told(spec(1, true, false)).unwrap(), "nodes.threads is 1, was 2");
-        assert_eq!(told(spec(2, true, false)).unwrap(), "evaluation beside the run is true, was false");
-        assert_eq!(told(spec(2, false, false)), None);
-    }
-
-    #[test]
-    fn keys_that_come_or_go_count_as_not_set() {
-        assert_eq!(told(json!({}), json!({ "global_batch": 4 })).unwrap(), "global-batch is 4, was not set");
-        assert_eq!(told(json!({ "a": [1] }), json!({ "a": null })).unwrap(), "a is not set, was another");
     }
 }

@@ -17,6 +17,10 @@ pub struct ScheduleRecord {
     pub steps: u64,
     /// What the plan is from; `None` where the schedule needs no times.
     pub cost: Option<ScheduleCost>,
+    /// What the backward pass of each layer with weights took when the plan was made, from the input on: the slowest worker's median.
+    /// Empty without a plan, and in runs recorded before it was kept.
+    #[serde(default)]
+    pub layers: Vec<Nanos>,
     /// The parts, the last layers first.
     pub buckets: Vec<ScheduledBucket>,
 }

@@ -19,8 +19,8 @@ pub struct Selection {
 pub(crate) enum Test {
     /// Nothing: every run fits.
     Any,
-    /// It belongs to the newest sweep.
-    Last,
+    /// It belongs to the newest sweep, or to the one before that many others.
+    Last(u32),
     /// Its id, or its sweep's, begins or ends with this. Upper case.
     Id(String),
     /// The value of a field.
@@ -136,7 +136,7 @@ impl Selection {
 
     /// The runs of the newest sweep.
     pub fn last() -> Self {
-        Self { text: "last".to_owned(), test: Test::Last }
+        Self { text: "last".to_owned(), test: Test::Last(0) }
     }
 
     /// The runs of this sweep.
@@ -211,10 +211,15 @@ impl Reader {
     }
 }
 
-/// `last`, or part of an id: Crockford's letters, which leave out i, l, o and u.
+/// `last`, `last~1` for the sweep before it, or part of an id: Crockford's letters, which leave out i, l, o and u.
 fn bare(word: &Word) -> Result<Test, Misread> {
     if word.text == "last" {
-        return Ok(Test::Last);
+        return Ok(Test::Last(0));
+    }
+    if let Some(count) = word.text.strip_prefix("last~") {
+        let wrong =
+            || word.misread(format!("`{count}` is no number of sweeps: `last~1` is the one before the last"));
+        return count.parse().map(Test::Last).map_err(|_| wrong());
     }
     let id = word.text.to_ascii_uppercase();
     let letter = |letter: char| letter.is_ascii_alphanumeric() && !"ILOU".contains(letter);
@@ -293,7 +298,10 @@ mod tests {
     #[test]
     fn words_that_stand_alone() {
         assert_eq!(test("  "), Test::Any);
-        assert_eq!(test("last"), Test::Last);
+        assert_eq!(test("last"), Test::Last(0));
+        assert_eq!(test("last~2"), Test::Last(2));
+        let wrong = Selection::parse("last~two").unwrap_err().to_string();
+        assert!(wrong.contains("`last~1` is the one before the last"), "{wrong}");
         assert_eq!(test(" 01k9zz "), Test::Id("01K9ZZ".to_owned()));
     }
 

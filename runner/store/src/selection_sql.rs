@@ -38,8 +38,9 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
         Test::Any => {
             query.push("1");
         }
-        Test::Last => {
-            query.push("run.sweep = (SELECT max(id) FROM sweep)");
+        Test::Last(before) => {
+            query.push("run.sweep = (SELECT id FROM sweep ORDER BY id DESC LIMIT 1 OFFSET ");
+            query.push_bind(*before).push(")");
         }
         Test::Id(part) => id(query, part),
         Test::Field(field, relation, operand) => {

@@ -76,6 +76,8 @@ pub(crate) struct Plan {
 pub(crate) struct PlanOrigin {
     /// The cost of messages; `None` where no line can be fitted.
     pub(crate) cost: Option<ScheduleCost>,
+    /// The backward pass of each layer, from the input on.
+    pub(crate) layers: Vec<Nanos>,
     /// Begin and end of each bucket.
     pub(crate) predicted: Vec<BucketTime>,
 }
@@ -205,7 +207,12 @@ impl Planner {
         };
         let predicted =
             sent.map(|message| BucketTime { begin: nanos(message.begin), end: nanos(message.end) });
-        Some(Plan { grouping, origin: PlanOrigin { cost: Some(cost), predicted: predicted.collect() } })
+        let origin = PlanOrigin {
+            cost: Some(cost),
+            layers: times.iter().rev().map(|layer| nanos(layer.backward)).collect(),
+            predicted: predicted.collect(),
+        };
+        Some(Plan { grouping, origin })
     }
 
     /// What messages of each section cost. Where all messages of one have the same size, they cost what they took; `None` if

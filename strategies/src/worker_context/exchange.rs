@@ -37,6 +37,8 @@ pub(crate) struct Exchange {
     /// Where each bucket ends, in layers from the last one, if that was decided by a plan.
     ends: Vec<usize>,
     cost: Option<ScheduleCost>,
+    /// The backward pass of each layer when the plan was made.
+    layers: Vec<Nanos>,
     predicted: Vec<BucketTime>,
     pub(super) times: BucketTimes,
     /// Memory for parts of gradients.
@@ -60,6 +62,7 @@ impl Exchange {
             from_step: 1,
             ends: Vec::new(),
             cost: None,
+            layers: Vec::new(),
             predicted: Vec::new(),
             times: BucketTimes::default(),
             spare: Vec::new(),
@@ -108,11 +111,11 @@ impl Exchange {
         if grouping.ends() != self.ends {
             self.take(layout, &grouping);
         }
-        self.plan_state(state)
+        self.plan_state(layers, state)
     }
 
     /// What the plan is from, on the rank that made it.
-    fn plan_state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
+    fn plan_state(&mut self, layers: usize, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         if state.count("costs", usize::from(self.cost.is_some()), 1)? == 0 {
             return Ok(());
         }
@@ -128,6 +131,10 @@ impl Exchange {
             _ => Some(HeldCost::PerByte),
         };
         state.number("computed", &mut cost.computed.0)?;
+        self.layers.resize(layers, Nanos(0));
+        for (number, time) in self.layers.iter_mut().enumerate() {
+            state.number(&format!("layer{number}"), &mut time.0)?;
+        }
         self.predicted.resize(self.buckets.spans().len(), BucketTime::default());
         for (number, time) in self.predicted.iter_mut().enumerate() {
             state.number(&format!("planned-begin{number}"), &mut time.begin.0)?;
@@ -145,8 +152,9 @@ impl Exchange {
         origin: Option<PlanOrigin>,
     ) {
         self.from_step = from_step;
-        if let Some(PlanOrigin { cost, predicted }) = origin {
+        if let Some(PlanOrigin { cost, layers, predicted }) = origin {
             self.cost = cost;
+            self.layers = layers;
             self.predicted = predicted;
         }
         self.take(layout, grouping);
@@ -205,6 +213,7 @@ impl WorkerContext {
             from_step: exchange.from_step,
             steps: exchange.times.steps(),
             cost: exchange.cost,
+            layers: exchange.layers.clone(),
             buckets: describe(self.layout(), &exchange.buckets, &exchange.predicted, &measured),
         })
     }

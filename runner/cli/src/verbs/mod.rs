@@ -2,10 +2,12 @@
 
 pub(crate) mod agent;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod db;
 pub(crate) mod describe_texts;
+pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod init;
@@ -71,6 +73,7 @@ Exit codes:
     3  nothing fits the selection
     4  this machine cannot do what is asked, or data is missing; nothing was started
     5  finished, but runs failed, diverged, lost a rank, or missed their target
+    6  `compare` found what `--fail-if` names
     7  the store cannot be used
   129  the terminal went away (SIGHUP); the same command resumes
   130  interrupted by Ctrl-C; the same command resumes
@@ -123,12 +126,18 @@ pub(crate) enum Verb {
     /// Show everything about one run.
     #[command(after_help = show::EXAMPLES)]
     Show(show::ShowArgs),
+    /// Show in what two runs differ: settings, surroundings, results.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(diff::DiffArgs),
     /// Show the logs of a run's processes.
     #[command(after_help = logs::EXAMPLES)]
     Logs(logs::LogsArgs),
     /// Make the page of a sweep.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
+    /// Compare two selections of runs; fail if one is slower.
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(compare::CompareArgs),
     /// Make a static site of the pages of many sweeps.
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishArgs),
@@ -170,8 +179,10 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Stop(args) => stop::execute(&args, &context),
         Verb::List(args) => list::execute(&args, &context),
         Verb::Show(args) => show::execute(&args, &context),
+        Verb::Diff(args) => diff::execute(&args, &context),
         Verb::Logs(args) => logs::execute(&args, &context),
         Verb::Report(args) => report::execute(&args, &context),
+        Verb::Compare(args) => compare::execute(&args, &context),
         Verb::Publish(args) => publish::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),
         Verb::Data(args) => data::execute(&args, &context),

@@ -7,14 +7,16 @@ use crate::output::paint::{FAINT, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
+use crate::reuse::short;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use predict::network::{LinkRates, NamedNetwork};
-use recipe::{Cell, Plan};
+use recipe::{Cell, Plan, RunSpec};
 use record::Nanos;
-use reports::{Forecast, NoModel, forecast};
+use reports::{Computing, Forecast, Measured, NoModel, forecast, measured};
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::Store;
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -23,12 +25,15 @@ Examples:
   bakeoff predict recipe.toml --network 10gbe --compute 20ms
   bakeoff predict recipe.toml --network fdr --compute 20ms \\
     --sweep nodes.workers=2,4,8,16
+  bakeoff predict recipe.toml --from 4F7K2Q9M      with what a run measured
 
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
 all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
 2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
-Layers take time in the proportion of their arithmetic; arithmetic on what is
-received is free.";
+Layers take time in the proportion of their arithmetic, arithmetic on what is
+received is free. --from takes what the recipe does not state from a run: how
+long a worker computes, and, of a run with the schedule `merged` or
+`merged-exact`, what each layer and each message took.";
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
@@ -41,6 +46,9 @@ pub(crate) struct PredictArgs {
     /// What a worker computes per step, as in `20ms`; without it the recipe's `compute.step-time`.
     #[arg(long, value_name = "TIME", value_parser = length)]
     compute: Option<Duration>,
+    /// Take what the recipe does not state from this run: `last`, or the beginning or the end of its id.
+    #[arg(long, value_name = "RUN")]
+    from: Option<String>,
     /// A table for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: TableFormat,
@@ -68,54 +76,140 @@ const MOST_ROWS: usize = 60;
 /// Shows the predictions.
 pub(crate) fn execute(args: &PredictArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let plan = planning::plan(&args.recipe, context.console)?;
+    let source = args.from.as_deref().map(|run| super::wait(Source::of(run, context))).transpose()?;
+    let request = Request { args, source };
     let mut rows = Vec::new();
     for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
-        let (rates, compute) = (rates_of(cell, args)?, compute_of(cell, args)?);
-        rows.push(Row { cell, forecast: forecast(&cell.spec, rates, compute.as_secs_f64()) });
+        rows.push(Row { cell, forecast: request.forecast(cell)? });
     }
     match args.format {
-        TableFormat::Table => output::data(&table(&plan, &rows, args))?,
-        TableFormat::Json => output::json(&document(&plan, &rows, args))?,
+        TableFormat::Table => output::data(&table(&plan, &rows, &request))?,
+        TableFormat::Json => output::json(&document(&plan, &rows, &request))?,
     }
     Ok(Exit::Done)
 }
 
-fn rates_of(cell: &Cell, args: &PredictArgs) -> Result<LinkRates, Failure> {
-    if let Some(network) = args.network {
-        return Ok(network.rates());
+/// A run whose measurements stand in for what the recipe does not state.
+struct Source {
+    /// The end of its id.
+    name: String,
+    spec: RunSpec,
+    measured: Measured,
+}
+
+impl Source {
+    async fn of(run: &str, context: &Context<'_>) -> Result<Self, Failure> {
+        let store = Store::open_existing(&context.global.store).await?;
+        let detail = store.show(run).await?;
+        store.close().await;
+        let name = short(&detail.line.id).to_owned();
+        let spec = detail.line.spec.clone();
+        let found = detail.run.attempt.as_ref().and_then(|attempt| measured(&spec, attempt));
+        let measured = found.ok_or_else(|| {
+            Failure::new(Exit::Empty, format!("run {name} has no steady steps, so it measured nothing"))
+                .cure("take a run that is done: `bakeoff list` shows them")
+        })?;
+        Ok(Self { name, spec, measured })
     }
-    let Some(network) = cell.spec.emulation.network else {
-        return Err(Failure::new(Exit::Usage, format!("{} emulates no network", cell.label))
-            .cure("name one: `--network fdr`, `qdr` or `10gbe`"));
-    };
-    let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0);
-    rates.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", cell.label)))
+
+    /// The computing of a cell, in proportion to the samples of a worker.
+    fn computing(&self, spec: &RunSpec) -> Result<Computing, NoModel> {
+        if spec.model != self.spec.model {
+            return Err(NoModel(format!("run {} trained another model", self.name)));
+        }
+        let batch =
+            |spec: &RunSpec| f64::from(spec.train.global_batch) / f64::from(spec.cluster.workers().max(1));
+        let Computing { step, passes } = self.measured.computing.clone();
+        Ok(Computing { step: step * batch(spec) / batch(&self.spec), passes })
+    }
 }
 
-fn compute_of(cell: &Cell, args: &PredictArgs) -> Result<Duration, Failure> {
-    let stated = args.compute.or_else(|| cell.spec.emulation.compute.map(|compute| compute.step_time));
-    stated.ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("{} states no time for the computing of a step", cell.label))
-            .cure("give it: `--compute 20ms`; `bakeoff show RUN` has it of a run")
-    })
+/// What is asked for.
+struct Request<'a> {
+    args: &'a PredictArgs,
+    source: Option<Source>,
 }
 
-/// Where the network is from, in words.
-fn network_words(args: &PredictArgs) -> String {
-    let Some(network) = args.network else { return "as the recipe emulates it".to_owned() };
-    let rates = network.rates();
-    format!(
-        "{}: {:.1} µs and {:.1} ns per byte (SC17 Table 2)",
-        network.words(),
-        rates.alpha() * 1e6,
-        rates.beta() * 1e9
-    )
-}
+impl Request<'_> {
+    fn forecast(&self, cell: &Cell) -> Result<Result<Forecast, NoModel>, Failure> {
+        let computing = match self.computing(cell)? {
+            Ok(computing) => computing,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(forecast(&cell.spec, self.rates(cell)?, &computing))
+    }
 
-/// Where the computing time is from, in words.
-fn compute_words(args: &PredictArgs) -> String {
-    let Some(time) = args.compute else { return "as the recipe states it".to_owned() };
-    format!("{} per step of each worker (--compute)", seconds(time.as_secs_f64()))
+    /// Of the network that is named, that the recipe emulates, or that the run measured.
+    fn rates(&self, cell: &Cell) -> Result<LinkRates, Failure> {
+        if let Some(network) = self.args.network {
+            return Ok(network.rates());
+        }
+        let usage =
+            |reason: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{}: {reason}", cell.label));
+        if let Some(network) = cell.spec.emulation.network {
+            let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0);
+            return rates.map_err(|error| usage(&error));
+        }
+        match &self.source {
+            Some(Source { measured: Measured { rates: Ok(rates), .. }, .. }) => Ok(*rates),
+            Some(Source { name, measured: Measured { rates: Err(NoModel(reason)), .. }, .. }) => {
+                Err(usage(&format_args!("no network is emulated, and run {name} does not tell: {reason}"))
+                    .cure("name a network: `--network fdr`, `qdr` or `10gbe`"))
+            }
+            None => Err(usage(&"no network is emulated").cure(
+                "name one: `--network fdr`, `qdr` or `10gbe`; or a run that measured its messages: `--from RUN`",
+            )),
+        }
+    }
+
+    /// As it is stated on the command line, in the recipe, or as the run measured it.
+    fn computing(&self, cell: &Cell) -> Result<Result<Computing, NoModel>, Failure> {
+        let recipe = cell.spec.emulation.compute.map(|compute| compute.step_time);
+        if let Some(time) = self.args.compute.or(recipe) {
+            return Ok(Ok(Computing::of_step(time.as_secs_f64())));
+        }
+        match &self.source {
+            Some(source) => Ok(source.computing(&cell.spec)),
+            None => Err(Failure::new(
+                Exit::Usage,
+                format!("{} states no time for the computing of a step", cell.label),
+            )
+            .cure("give it: `--compute 20ms`; or take it from a run: `--from RUN`")),
+        }
+    }
+
+    /// Where the network is from, in words.
+    fn network_words(&self) -> String {
+        let rates_words = |rates: LinkRates| {
+            format!("{:.1} µs and {:.3} ns per byte", rates.alpha() * 1e6, rates.beta() * 1e9)
+        };
+        if let Some(network) = self.args.network {
+            return format!("{}: {} (SC17 Table 2)", network.words(), rates_words(network.rates()));
+        }
+        match &self.source {
+            Some(Source { name, measured: Measured { rates: Ok(rates), .. }, .. }) => {
+                format!("as the recipe emulates it; else as run {name} measured it: {}", rates_words(*rates))
+            }
+            Some(_) | None => "as the recipe emulates it".to_owned(),
+        }
+    }
+
+    /// Where the computing time is from, in words.
+    fn compute_words(&self) -> String {
+        if let Some(time) = self.args.compute {
+            return format!("{} per step of each worker (--compute)", seconds(time.as_secs_f64()));
+        }
+        let Some(Source { name, spec, measured }) = &self.source else {
+            return "as the recipe states it".to_owned();
+        };
+        let layers = measured.computing.passes.as_ref().is_some_and(|passes| !passes.layers.is_empty());
+        format!(
+            "as the recipe states it; else in proportion to run {name}: {} per step of each of {}{}",
+            seconds(measured.computing.step),
+            human::count(spec.cluster.workers() as usize, "worker"),
+            if layers { ", its layers as measured" } else { "" }
+        )
+    }
 }
 
 fn seconds(seconds: f64) -> String {
@@ -126,10 +220,10 @@ fn seconds(seconds: f64) -> String {
 }
 
 /// The predictions in words and a table.
-fn table(plan: &Plan, rows: &[Row<'_>], args: &PredictArgs) -> String {
+fn table(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> String {
     let mut out = format!("{}: predicted, not measured\n", paint(STRONG, &plan.name));
     let sources =
-        [format!("network: {}", network_words(args)), format!("computing: {}", compute_words(args))];
+        [format!("network: {}", request.network_words()), format!("computing: {}", request.compute_words())];
     for line in sources.iter().flat_map(|words| output::fold(words, output::width())) {
         out.push_str(&line);
         out.push('\n');
@@ -189,7 +283,7 @@ fn reasons<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
 }
 
 /// The predictions as JSON: times in seconds.
-fn document(plan: &Plan, rows: &[Row<'_>], args: &PredictArgs) -> Value {
+fn document(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> Value {
     let rows = rows.iter().map(|row| {
         let mut value = json!({
             "arm": plan.arms[row.cell.arm].name,
@@ -210,8 +304,8 @@ fn document(plan: &Plan, rows: &[Row<'_>], args: &PredictArgs) -> Value {
     });
     json!({
         "name": plan.name,
-        "network": network_words(args),
-        "computing": compute_words(args),
+        "network": request.network_words(),
+        "computing": request.compute_words(),
         "cells": rows.collect::<Vec<_>>(),
     })
 }

@@ -51,8 +51,7 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         if rows.runs.is_empty() {
             return Err(StoreError::Empty { selection: args.selection.clone() }.into());
         }
-        let options =
-            Options { baseline: args.baseline.clone(), allow_large: args.allow_large, ..page::options() };
+        let options = options(args);
         let content = page::Content { rows: &rows, selection: &selection, options: &options };
         page::write(&store, &content, &args.output, context.console).await?;
         store.close().await;
@@ -63,4 +62,30 @@ pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, 
         page::open(&args.output, context.console);
     }
     Ok(Exit::Done)
+}
+
+fn options(args: &ReportArgs) -> Options {
+    Options { baseline: args.baseline.clone(), allow_large: args.allow_large, ..page::options() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ReportArgs,
+    }
+
+    #[test]
+    fn pages_of_any_size_are_made_if_that_is_asked_for() {
+        let read = |words: &[&str]| {
+            options(&Line::parse_from([&["report", "-o", "page.html"], words].concat()).args)
+        };
+        assert!(!read(&[]).allow_large);
+        assert!(read(&["--allow-large"]).allow_large);
+        assert_eq!(read(&["--baseline", "d-sync"]).baseline.as_deref(), Some("d-sync"));
+    }
 }

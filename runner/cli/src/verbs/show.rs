@@ -185,20 +185,31 @@ fn emulation(attempt: &AttemptRow) -> Sheet {
 
 /// Mean time per step and its share, by phase, of the workers' compute lanes.
 fn phases(attempt: &AttemptRow) -> Sheet {
-    let workers: Vec<&RankRow> = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).collect();
-    let steps: u64 = workers.iter().map(|rank| rank.steady.steps).sum();
-    let all: u64 = workers.iter().map(|rank| rank.steady.time.0).sum();
+    let means = phase_means(attempt);
+    let workers = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
+    let [steps, all] =
+        workers.fold([0, 0], |[steps, all], rank| [steps + rank.steady.steps, all + rank.steady.time.0]);
     let mut sheet = Sheet::new(&["phase", "per step", "share"]).right(&[1, 2]);
-    for phase in Phase::ALL {
-        let rows = workers.iter().flat_map(|rank| &rank.phases);
-        let total: u64 =
-            rows.filter(|row| row.lane == LaneId::Compute && row.phase == phase).map(|row| row.total.0).sum();
-        if total > 0 && steps > 0 && all > 0 {
-            let share = human::percent(total as f64 / all as f64);
-            sheet.row(vec![phase.name().into(), human::time(Nanos(total / steps)).into(), share.into()]);
-        }
+    for (phase, mean) in means.into_iter().filter(|_| all > 0) {
+        let share = human::percent(mean.0 as f64 * steps as f64 / all as f64);
+        sheet.row(vec![phase.name().into(), human::time(mean).into(), share.into()]);
     }
     sheet
+}
+
+/// Mean time per steady step of each phase that the workers' compute lanes were in.
+pub(super) fn phase_means(attempt: &AttemptRow) -> Vec<(Phase, Nanos)> {
+    let workers: Vec<&RankRow> = attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).collect();
+    let steps: u64 = workers.iter().map(|rank| rank.steady.steps).sum();
+    let total = |phase: Phase| -> u64 {
+        let rows = workers.iter().flat_map(|rank| &rank.phases);
+        rows.filter(|row| row.lane == LaneId::Compute && row.phase == phase).map(|row| row.total.0).sum()
+    };
+    let means = Phase::ALL.into_iter().map(|phase| (phase, total(phase)));
+    means
+        .filter(|(_, total)| *total > 0 && steps > 0)
+        .map(|(phase, total)| (phase, Nanos(total / steps)))
+        .collect()
 }
 
 /// One row for each model that was looked at, a column for each metric; where there are several at a time, the one

@@ -1,10 +1,11 @@
 //! Runs as lines of a list, and one run with its history.
 
+use crate::read::earlier::SURROUNDINGS;
 use crate::read::load::standing;
 use crate::sql::document::{from_json, to_json};
 use crate::sql::value::{float_of, metric_named, state_named, uint};
 use crate::{NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError};
-use recipe::{Metric, RunSpec};
+use recipe::{Metric, Provenance, RunSpec};
 use record::Nanos;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,14 @@ pub struct RunDetail {
     pub attempts: Vec<AttemptLine>,
     /// Their history, in order.
     pub events: Vec<EventLine>,
+}
+
+impl RunDetail {
+    /// What decided the numbers of its last attempt beside its configuration; `None` if it was not recorded.
+    pub fn surroundings(&self) -> Option<Provenance> {
+        let last = self.events.iter().rev().find(|event| event.state == SURROUNDINGS)?;
+        serde_json::from_str(&last.text).ok()
+    }
 }
 
 /// A line about one attempt.

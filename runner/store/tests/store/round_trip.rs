@@ -244,6 +244,7 @@ async fn of_a_schedule_the_last_record_counts() {
             held: None,
             computed: Nanos(7),
         }),
+        layers: vec![Nanos(3), Nanos(4)],
         buckets: vec![ScheduledBucket {
             layers: vec!["linear1".to_owned(), "\"<linear2>".to_owned()],
             elements: 12,

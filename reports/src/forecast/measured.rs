@@ -1,0 +1,153 @@
+//! What a run measured, for predictions of arms that did not run: its computing, and what its messages cost.
+//!
+//! A plan of `merged` or `merged-exact` holds a + b M of the run's own messages and the time of each layer. Each row of MG-WFBP
+//! Table II is A alpha + B beta M with A and B of the collective and the number of workers, so that alpha = a / A and beta = b / B are
+//! those of a link, and predict any other collective, number of workers and strategy.
+
+use super::{Computing, NoModel, Passes, gradient, table_2};
+use crate::phase_shares;
+use predict::network::LinkRates;
+use recipe::{RunSpec, Strategy};
+use record::{Phase, ScheduleCost};
+use std::num::NonZeroU32;
+use store::AttemptRow;
+
+/// What one run measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The mean over workers and steady steps. If the run made a plan, the layers' parts of the backward pass are those of the few
+    /// steps that the plan is from.
+    pub computing: Computing,
+    /// What messages cost; the reason where that is not known.
+    pub rates: Result<LinkRates, NoModel>,
+}
+
+/// What a run measured; `None` if it has no steady steps.
+pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
+    let shares = phase_shares::workers(attempt)?;
+    let [forward, backward, update] =
+        [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| shares.of(phase));
+    let step = forward + backward + update;
+    if step <= 0.0 {
+        return None;
+    }
+    let schedule = attempt.schedule.as_ref();
+    let layers = schedule.iter().flat_map(|schedule| &schedule.layers).map(|time| time.seconds());
+    let passes = Passes { forward, backward, update, layers: layers.collect() };
+    let cost = schedule.and_then(|schedule| schedule.cost);
+    let rates = cost.map_or_else(
+        || Err(NoModel("the run measured no messages: `merged` and `merged-exact` do".to_owned())),
+        |cost| rates(spec, cost),
+    );
+    Some(Measured { computing: Computing { step, passes: Some(passes) }, rates })
+}
+
+/// The link whose all-reduces cost what was measured.
+fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
+    let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
+    if !matches!(spec.strategy, Strategy::DSync | Strategy::PipeSgd { .. }) {
+        return Err(NoModel(format!(
+            "messages of `{}` tell nothing of a link: take a run of `d-sync` or `pipe-sgd`",
+            spec.strategy.kind()
+        )));
+    }
+    let workers = NonZeroU32::new(spec.cluster.workers()).filter(|workers| workers.get() > 1);
+    let workers = workers.ok_or_else(|| NoModel("one worker sends no messages".to_owned()))?;
+    let unit = |alpha, beta| LinkRates::new(alpha, beta, 0.0).map_err(|error| wrong(&error));
+    let start_ups = table_2(spec, unit(1.0, 0.0)?, workers)?.start_up();
+    let per_byte = table_2(spec, unit(0.0, 1.0)?, workers)?.per_byte();
+    let plain = 4 * spec.model.parameters() as u64;
+    let coded = gradient(spec)? as f64 / plain.max(1) as f64;
+    LinkRates::new(cost.start_up / start_ups, cost.per_byte / (per_byte * coded), 0.0)
+        .map_err(|error| wrong(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::forecast;
+    use super::*;
+    use crate::sample::Sample;
+    use recipe::{Collective, ReduceOrder, Schedule};
+    use record::{Nanos, Rank, ScheduleRecord};
+
+    /// A plan whose messages took what a link with these rates makes of the run's own collective.
+    fn with_plan(spec: &RunSpec, link: LinkRates, layers: &[u64]) -> ScheduleRecord {
+        let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
+        let cost = table_2(spec, link, workers).unwrap();
+        ScheduleRecord {
+            rank: Rank(0),
+            at: Nanos(0),
+            from_step: 9,
+            steps: 1,
+            cost: Some(ScheduleCost {
+                start_up: cost.start_up(),
+                per_byte: cost.per_byte(),
+                worst: 0.0,
+                held: None,
+                computed: Nanos(0),
+            }),
+            layers: layers.iter().map(|micros| Nanos(micros * 1_000)).collect(),
+            buckets: Vec::new(),
+        }
+    }
+
+    /// The specification and the attempt of a `d-sync` run.
+    fn run(collective: Collective, order: ReduceOrder) -> (RunSpec, AttemptRow) {
+        let rows = Sample::duel().rows();
+        let run = rows.runs.iter().find(|run| rows.plan.cells[run.cell].arm == 1).unwrap();
+        let mut spec = rows.plan.cells[run.cell].spec.clone();
+        (spec.strategy, spec.model) = (Strategy::DSync, super::super::tests::model());
+        (spec.communication.collective, spec.communication.reduce_order) = (collective, order);
+        (spec, run.attempt.clone().unwrap())
+    }
+
+    #[test]
+    fn a_link_is_found_again_through_any_row_of_the_table() {
+        let link = LinkRates::new(3e-4, 7e-9, 0.0).unwrap();
+        for collective in
+            [Collective::Ring, Collective::Tree, Collective::RecursiveDoubling, Collective::HalvingDoubling]
+        {
+            for order in [ReduceOrder::Ring, ReduceOrder::Rank] {
+                let (spec, mut attempt) = run(collective, order);
+                attempt.schedule = Some(with_plan(&spec, link, &[]));
+                let found = measured(&spec, &attempt).unwrap().rates.unwrap();
+                assert!((found.alpha() / link.alpha() - 1.0).abs() < 1e-12, "{collective:?} {found:?}");
+                assert!((found.beta() / link.beta() - 1.0).abs() < 1e-12, "{collective:?} {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn layers_take_what_was_measured_and_not_what_their_arithmetic_says() {
+        let link = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let (mut spec, mut attempt) = run(Collective::Ring, ReduceOrder::Ring);
+        spec.communication.schedule = Schedule::PerLayer;
+        let sizes: Vec<u64> =
+            spec.model.weighted_layers().iter().map(|layer| 4 * layer.size() as u64).collect();
+        // The first layers take the longest, whatever they hold.
+        let times: Vec<u64> = (0..sizes.len() as u64).map(|place| 1_000 >> place).collect();
+        attempt.schedule = Some(with_plan(&spec, link, &times));
+        let found = measured(&spec, &attempt).unwrap();
+        let passes = found.computing.passes.clone().unwrap();
+        let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
+        let message = table_2(&spec, link, workers).unwrap();
+        let (mut finished, mut free) = (passes.forward, 0.0_f64);
+        for (bytes, time) in sizes.iter().zip(&times).rev() {
+            finished += passes.backward * *time as f64 / times.iter().sum::<u64>() as f64;
+            free = free.max(finished) + message.time(*bytes);
+        }
+        let predicted = forecast(&spec, link, &found.computing).unwrap();
+        assert!((predicted.step - (free + passes.update)).abs() < 1e-12, "{predicted:?} {free}");
+        assert!((predicted.compute - found.computing.step).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_run_without_a_plan_tells_its_computing_alone() {
+        let (spec, mut attempt) = run(Collective::Ring, ReduceOrder::Ring);
+        attempt.schedule = None;
+        let found = measured(&spec, &attempt).unwrap();
+        let passes = found.computing.passes.unwrap();
+        assert!(passes.layers.is_empty() && passes.backward > 0.0);
+        assert!(found.rates.unwrap_err().0.contains("`merged`"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Each arm at its best settings, where the sweep searches over rates or schedules.
+
+use super::scoreboard::{Board, boards};
+use super::verdicts::{VerdictGroup, verdict_groups};
+use crate::chart::Key;
+use crate::findings::Findings;
+use crate::tuned::{Choice, Tuned, Untuned};
+use crate::verdict::{self, metric_words, value_words};
+use crate::{Options, ReportError};
+use serde::Serialize;
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Section {
+    /// What settings are chosen by; empty if nothing could be chosen.
+    pub(crate) metric: String,
+    pub(crate) has_conditions: bool,
+    pub(crate) choices: Vec<Row>,
+    /// Settings at the edge of what was tried, a sentence each.
+    pub(crate) edges: Vec<String>,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// One arm under one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    pub(crate) condition: String,
+    /// `lr=0.2`.
+    pub(crate) chosen: String,
+    pub(crate) score: String,
+    pub(crate) tried: String,
+}
+
+/// The arms at their best under one condition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Group {
+    pub(crate) verdicts: VerdictGroup,
+    pub(crate) board: Board,
+}
+
+impl Section {
+    /// `None` where nothing is searched over.
+    pub(crate) fn of(findings: &Findings, options: &Options) -> Result<Option<Self>, ReportError> {
+        let tuned = match Tuned::of(findings) {
+            Ok(tuned) => tuned,
+            Err(Untuned::NothingSearched) => return Ok(None),
+            Err(Untuned::NoValidation) => return Ok(Some(Self::default())),
+        };
+        let left = Findings::of(&tuned.rows, options)?;
+        let groups = verdict_groups(&left, &verdict::all(&left)).into_iter().zip(boards(&left));
+        let name = |choice: &Choice| findings.study.arm_name(choice.arm);
+        let row = |choice: &Choice| Row {
+            key: Key::of_arm(choice.arm, name(choice)),
+            condition: choice.condition.clone(),
+            chosen: words(choice),
+            score: value_words(tuned.metric, choice.score),
+            tried: choice.tried.to_string(),
+        };
+        let place = |choice: &Choice| {
+            if choice.condition.is_empty() { String::new() } else { format!(" at {}", choice.condition) }
+        };
+        let edge = |choice: &Choice| {
+            let sentence = |(axis, side): &(String, &str)| {
+                format!(
+                    "The best {axis} of {}{} is the {side} that was tried: beyond it may lie a better one.",
+                    name(choice),
+                    place(choice)
+                )
+            };
+            choice.at_edge.iter().map(sentence).collect::<Vec<_>>()
+        };
+        Ok(Some(Self {
+            metric: metric_words(tuned.metric),
+            has_conditions: tuned.choices.iter().any(|choice| !choice.condition.is_empty()),
+            choices: tuned.choices.iter().map(row).collect(),
+            edges: tuned.choices.iter().flat_map(edge).collect(),
+            groups: groups.map(|(verdicts, board)| Group { verdicts, board }).collect(),
+        }))
+    }
+}
+
+/// `lr=0.2 momentum=0.9`.
+fn words(choice: &Choice) -> String {
+    let word = |value: &recipe::AxisValue| {
+        format!("{}={}", value.path.rsplit('.').next().unwrap_or(&value.path), value.text)
+    };
+    choice.values.iter().map(word).collect::<Vec<_>>().join(" ")
+}

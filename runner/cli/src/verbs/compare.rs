@@ -1,0 +1,310 @@
+//! `bakeoff compare`: two selections of runs against each other, for people and for scripts that watch over a speed.
+
+use crate::args::TableFormat;
+use crate::context::Context;
+use crate::differences::{self, Difference};
+use crate::ending;
+use crate::exit::{Exit, Failure};
+use crate::output::paint::{FAINT, ODD, PLAIN, STRONG, paint};
+use crate::output::{self, human};
+use crate::page;
+use anstyle::Style;
+use clap::{Args, ValueEnum, ValueHint};
+use recipe::parse_share;
+use reports::{Grade, Joined, Quality, Side, Verdict, joined};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+use store::{Selection, Store, StoreError, SweepRows};
+
+/// Shown at the end of the verb's help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  bakeoff compare last~1 last                      today's sweep with the one before
+  bakeoff compare last~1 last --fail-if slower     for scripts: exit code 6
+  bakeoff compare \"last and arm=ps-sync\" \"last and arm=d-sync\"
+  bakeoff compare last~1 last --metric step-time --min-effect 10% -o page.html
+
+A is the baseline. Arms are compared with themselves, under each condition that
+both sides have; where each side has one arm, that with the other. The rule is
+that of the page: runs in pairs by their seeds, and a difference counts if it is
+surely beyond --min-effect. Runs that were taken from an earlier sweep have its
+numbers; `bakeoff run RECIPE --fresh` measures again.";
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The runs of one sweep that are the baseline.
+    #[arg(value_name = "A")]
+    first: String,
+    /// The runs of one sweep that are compared with them.
+    #[arg(value_name = "B")]
+    second: String,
+    /// What speed is; by default the time to the recipe's target, without one the time of a step.
+    #[arg(long, value_name = "NAME")]
+    metric: Option<CompareMetric>,
+    /// The smallest difference that matters, as in `5%`; by default the recipe's `report.min-effect`.
+    #[arg(long, value_name = "SHARE", value_parser = effect)]
+    min_effect: Option<f64>,
+    /// End with exit code 6 if this is so of any arm under any condition; may be several.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    fail_if: Vec<Fault>,
+    /// File of a page of both.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// A table for people, or JSON for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: TableFormat,
+}
+
+/// What speed is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompareMetric {
+    /// The time until the recipe's target is reached.
+    TimeToTarget,
+    /// The mean time of a step.
+    StepTime,
+}
+
+/// What a script can be warned of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Fault {
+    /// B is slower by more than the smallest difference that matters, misses the target, or diverges.
+    Slower,
+    /// The runs do not tell whether B is slower by that much, or B has no such runs.
+    Uncertain,
+    /// B's final metric is worse, and not surely by less than `report.min-quality`.
+    Worse,
+}
+
+impl Fault {
+    const ALL: [Self; 3] = [Self::Slower, Self::Uncertain, Self::Worse];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Uncertain => "uncertain",
+            Self::Worse => "worse",
+        }
+    }
+
+    /// Whether it is so of an arm.
+    fn is_of(self, verdict: &Verdict) -> bool {
+        match self {
+            Self::Slower => {
+                matches!(verdict.grade, Some(Grade::Slower | Grade::DidNotReach | Grade::Diverged))
+            }
+            Self::Uncertain => matches!(verdict.grade, None | Some(Grade::Open | Grade::SlowerOpen)),
+            Self::Worse => verdict.quality.is_some_and(Quality::is_lost),
+        }
+    }
+}
+
+fn effect(text: &str) -> Result<f64, String> {
+    let share = parse_share(text).filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| "write a share below one, as in `5%` or `0.05`".to_owned())
+}
+
+/// Compares.
+pub(crate) fn execute(args: &CompareArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    if let Some(file) = &args.output {
+        page::prepare(file)?;
+    }
+    let compared = super::wait(Compared::of(args, context))?;
+    match args.format {
+        TableFormat::Table => output::data(&compared.words(output::width())?)?,
+        TableFormat::Json => output::json(&compared.document()?)?,
+    }
+    let broken = compared.faults(&args.fail_if)?;
+    for (fault, cells) in &broken {
+        let cells = cells.join(", ");
+        context.console.error(&format!("{}: {cells}", fault.name()), "");
+    }
+    if let (TableFormat::Table, Some(file)) = (args.format, &args.output) {
+        output::data(&format!("\n{} {}", paint(STRONG, "page:"), file.display()))?;
+    }
+    Ok(if broken.is_empty() { Exit::Done } else { Exit::Broken })
+}
+
+/// One side as it was found.
+struct Found {
+    selection: Selection,
+    rows: SweepRows,
+}
+
+struct Compared {
+    /// Their names as arms.
+    names: [String; 2],
+    sides: [Found; 2],
+    joined: Joined,
+}
+
+impl Compared {
+    async fn of(args: &CompareArgs, context: &Context<'_>) -> Result<Self, Failure> {
+        let store = Store::open_existing(&context.global.store).await?;
+        let sides = [found(&store, &args.first).await?, found(&store, &args.second).await?];
+        let names = names(&sides);
+        let by_step = args.metric == Some(CompareMetric::StepTime);
+        let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
+        let mut joined = joined([side(0), side(1)], by_step)?;
+        if args.metric == Some(CompareMetric::TimeToTarget) {
+            has_target(&joined)?;
+        }
+        joined.rows.plan.report.min_effect = args.min_effect.unwrap_or(joined.rows.plan.report.min_effect);
+        if let Some(file) = &args.output {
+            let either = format!("({}) or ({})", sides[0].selection, sides[1].selection);
+            let selection = Selection::parse(&either)?;
+            let content =
+                page::Content { rows: &joined.rows, selection: &selection, options: &page::options() };
+            page::write(&store, &content, file, context.console).await?;
+        }
+        store.close().await;
+        Ok(Self { names, sides, joined })
+    }
+
+    fn verdicts(&self) -> Result<Vec<Verdict>, Failure> {
+        Ok(reports::verdicts(&self.joined.rows, &page::options())?)
+    }
+
+    /// What is so of any arm, and where, in the order of the faults.
+    fn faults(&self, wanted: &[Fault]) -> Result<Vec<(Fault, Vec<String>)>, Failure> {
+        let verdicts = self.verdicts()?;
+        let mut found = Vec::new();
+        for fault in Fault::ALL.into_iter().filter(|fault| wanted.contains(fault)) {
+            let of_fault = verdicts.iter().filter(|verdict| !verdict.baseline && fault.is_of(verdict));
+            let mut cells: Vec<String> = of_fault
+                .map(|verdict| {
+                    if verdict.condition.is_empty() { &verdict.arm } else { &verdict.condition }.clone()
+                })
+                .collect();
+            if fault == Fault::Uncertain {
+                cells.extend(self.joined.alone[0].iter().cloned());
+            }
+            if !cells.is_empty() {
+                found.push((fault, cells));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The settings in which the sides differ, each once.
+    fn differences(&self) -> Vec<Difference> {
+        let mut all: Vec<Difference> = Vec::new();
+        let [first, second] = &self.sides;
+        for [one, other] in &self.joined.pairs {
+            let specs = [&first.rows.plan.cells[*one].spec, &second.rows.plan.cells[*other].spec];
+            for difference in differences::of_specs(specs[0], specs[1]) {
+                if !all.contains(&difference) {
+                    all.push(difference);
+                }
+            }
+        }
+        all
+    }
+
+    fn words(&self, width: usize) -> Result<String, Failure> {
+        let mut lines = Vec::new();
+        let mut say = |text: String, style: Style| {
+            lines.extend(output::fold(&text, width).into_iter().map(|line| paint(style, line)));
+        };
+        for (name, side) in self.names.iter().zip(&self.sides) {
+            say(format!("{}: {}", paint(STRONG, name), described(side)), PLAIN);
+        }
+        let differences = self.differences();
+        if !differences.is_empty() {
+            let told: Vec<String> = differences.iter().map(Difference::words).collect();
+            say(format!("{} {}", paint(STRONG, "settings:"), told.join("; ")), PLAIN);
+        }
+        for (alone, name) in self.joined.alone.iter().zip(&self.names).filter(|(alone, _)| !alone.is_empty())
+        {
+            say(format!("not compared, because {name} alone has it: {}", alone.join(", ")), FAINT);
+        }
+        self.joined.doubts.iter().for_each(|doubt| say(doubt.clone(), ODD));
+        let results = ending::results(&self.joined.rows, &page::options(), width)?;
+        Ok(format!("{}\n{}", lines.join("\n"), results.trim_end()))
+    }
+
+    fn document(&self) -> Result<serde_json::Value, Failure> {
+        let side = |number: usize| {
+            json!({
+                "name": self.names[number],
+                "selection": self.sides[number].selection.to_string(),
+                "sweep": self.sides[number].rows.id,
+                "alone": self.joined.alone[number],
+            })
+        };
+        let setting = |difference: Difference| json!({ "key": difference.key, "first": difference.before, "second": difference.now });
+        let faults = self
+            .faults(&Fault::ALL)?
+            .into_iter()
+            .map(|(fault, cells)| (fault.name().to_owned(), json!(cells)));
+        Ok(json!({
+            "first": side(0),
+            "second": side(1),
+            "settings": self.differences().into_iter().map(setting).collect::<Vec<_>>(),
+            "doubts": self.joined.doubts,
+            "verdicts": reports::verdict_rows(&self.joined.rows, &page::options())?,
+            "faults": faults.collect::<serde_json::Map<_, _>>(),
+        }))
+    }
+}
+
+async fn found(store: &Store, text: &str) -> Result<Found, Failure> {
+    let selection = Selection::parse(text)?;
+    let rows = store.sweep_rows(&selection).await?;
+    if rows.runs.is_empty() {
+        return Err(StoreError::Empty { selection: text.to_owned() }.into());
+    }
+    Ok(Found { selection, rows })
+}
+
+/// That of their only arms where these differ, else what the user wrote if it is short, else letters.
+fn names(sides: &[Found; 2]) -> [String; 2] {
+    const LONGEST: usize = 24;
+    let [first, second] = sides;
+    if let (Some(one), Some(other)) = (only_arm(&first.rows), only_arm(&second.rows))
+        && one != other
+    {
+        return [one.to_owned(), other.to_owned()];
+    }
+    let texts = [first.selection.to_string(), second.selection.to_string()];
+    let plain = texts.iter().all(|text| (1..=LONGEST).contains(&text.trim().chars().count()));
+    if plain && texts[0] != texts[1] { texts } else { ["A", "B"].map(str::to_owned) }
+}
+
+fn only_arm(rows: &SweepRows) -> Option<&str> {
+    let arms: BTreeSet<usize> = rows.runs.iter().map(|run| rows.plan.cells[run.cell].arm).collect();
+    let arm = arms.first().filter(|_| arms.len() == 1)?;
+    rows.plan.arms.get(*arm).map(|arm| arm.name.as_str())
+}
+
+/// `5 runs of quickstart, begun 2026-11-26 07:00, bakeoff 0.1.0, commit 1632f3a8`.
+fn described(side: &Found) -> String {
+    let rows = &side.rows;
+    let mut out = format!(
+        "{} of {}, begun {}, bakeoff {}",
+        human::count(rows.runs.len(), "run"),
+        rows.plan.name,
+        human::moment(rows.started),
+        rows.version
+    );
+    if let Some((commit, changed)) = &rows.commit {
+        let _ = write!(
+            out,
+            ", commit {}{}",
+            commit.get(..12).unwrap_or(commit),
+            if *changed { " with changes" } else { "" }
+        );
+    }
+    out
+}
+
+/// Without a target there is no time to it.
+fn has_target(joined: &Joined) -> Result<(), Failure> {
+    let without = joined.rows.plan.cells.iter().find(|cell| cell.spec.train.target.is_none());
+    without.map_or(Ok(()), |cell| {
+        Err(Failure::new(Exit::Usage, format!("{} has no target", cell.label))
+            .cure("compare the time of a step: `--metric step-time`"))
+    })
+}
