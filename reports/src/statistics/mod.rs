@@ -21,7 +21,7 @@ pub(crate) use moderated::{PlacedSummary, moderate};
 pub(crate) use order::{median, mid_ranks};
 pub(crate) use permutation::{sign_flip, smallest_p, unpaired};
 pub(crate) use power::{CHANCE, MOST_REPEATS, Question};
-pub(crate) use proportion::share_interval;
+pub(crate) use proportion::{fewer_by_chance, share_interval};
 pub(crate) use serial_share::{Amdahl, TimeOnWorkers};
 pub(crate) use student::{student_below, student_quantile};
 

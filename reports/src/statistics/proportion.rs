@@ -1,6 +1,6 @@
 //! Shares of few runs.
 
-use statrs::distribution::{Beta, ContinuousCDF};
+use statrs::distribution::{Beta, ContinuousCDF, DiscreteCDF, Hypergeometric};
 
 /// The interval of a share of `hits` in `count`: Clopper, C. and Pearson, E. S. (1934), "The use of confidence or fiducial
 /// limits illustrated in the case of the binomial", exact, and so never too narrow.
@@ -16,9 +16,27 @@ pub(crate) fn share_interval(hits: usize, count: usize, confidence: f64) -> (f64
     (low.unwrap_or(0.0), high.unwrap_or(1.0))
 }
 
+/// The probability that so few of `count` hit if both sides hit alike: Fisher's exact test, one-sided, given the hits of both together.
+pub(crate) fn fewer_by_chance(hits: usize, count: usize, other_hits: usize, other_count: usize) -> f64 {
+    let all = (count + other_count) as u64;
+    let distribution = Hypergeometric::new(all, (hits + other_hits) as u64, count as u64);
+    distribution.map_or(1.0, |distribution| distribution.cdf(hits as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_hits_by_chance_as_counted() {
+        // Of the 252 ways to give five of ten runs to one side: those with as many of the hits or fewer.
+        for (hits, other, ways) in [(0, 5, 1.0), (1, 4, 26.0), (2, 3, 126.0), (5, 5, 252.0)] {
+            let found = fewer_by_chance(hits, 5, other, 5);
+            assert!((found - ways / 252.0).abs() < 1e-12, "{hits} {other}: {found}");
+        }
+        // 2 of 5 beside 5 of 5: C(7,2) of C(10,5) are not all; 1 + ... counted as C(3,3) C(7,2) = 21 ways.
+        assert!((fewer_by_chance(2, 5, 5, 5) - 21.0 / 252.0).abs() < 1e-12);
+    }
 
     #[test]
     fn shares_of_the_tables() {

@@ -95,6 +95,7 @@ impl Writer<'_> {
                 parts.extend(self.claim(comparison));
                 parts.extend(self.certain_steps(comparison));
             } else {
+                parts.extend(self.chance_of_a_miss(comparison));
                 parts.extend(self.steps_of_a_miss(comparison));
             }
             parts.extend(self.lost_runs(Some(comparison)));
@@ -177,6 +178,22 @@ impl Writer<'_> {
             number_format::seconds(watched),
             best.map_or(String::new(), |best| format!("; its best was {}", value_words(target.metric, best))),
         )
+    }
+
+    /// How likely it is that an arm as good as the baseline reaches the target so rarely, where that cannot be ruled out.
+    fn chance_of_a_miss(&self, comparison: &Comparison) -> Option<String> {
+        let base = self.base_cell().filter(|_| comparison.grade == Grade::DidNotReach)?;
+        let (own, other) = (self.cell.reached(), base.reached());
+        let p = statistics::fewer_by_chance(own, self.cell.runs.len(), other, base.runs.len());
+        let open = other > own && p >= 1.0 - self.thresholds.confidence;
+        open.then(|| {
+            format!(
+                "{} reached it in {other} of {}: by chance alone an arm that reaches it as often is as far behind with {}.",
+                self.base(),
+                number_format::plural(base.runs.len(), "run"),
+                number_format::percent(p)
+            )
+        })
     }
 
     /// Compares the steps of an arm that did not reach the target.
@@ -357,6 +374,11 @@ impl Writer<'_> {
         if let Some(base) = base.filter(|_| targeted && !bounded) {
             let runs = number_format::plural(base.runs.len(), "run");
             said.push(format!("{} reached the target in {} of {runs}", self.base(), base.reached()));
+        }
+        if let Some(both) = comparison.map(|found| found.speed().pairs.both_missed).filter(|_| targeted)
+            && both > 0
+        {
+            said.push(format!("neither did with {}", number_format::plural(both, "seed")));
         }
         if diverged > 0 {
             said.push(format!(

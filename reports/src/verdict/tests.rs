@@ -5,7 +5,7 @@ use super::*;
 use crate::Options;
 use crate::comparison::QualityGap;
 use crate::headline::headline;
-use crate::sample::{Sample, SampleArm};
+use crate::sample::{GridAxis, Sample, SampleArm, on_grid};
 use crate::statistics::Estimate;
 use recipe::Metric;
 use store::{RunState, SweepRows};
@@ -209,6 +209,80 @@ fn an_arm_of_which_half_missed_is_short_of_the_target_everywhere() {
         "{}",
         sentences[1]
     );
+}
+
+#[test]
+fn a_few_misses_more_than_the_baseline_may_be_chance() {
+    let never = f64::INFINITY;
+    let few = [10.0, 10.1, never, never, never];
+    let five = Sample { repeats: 5, ..Sample::duel() };
+    let beside = |base: &[f64]| said(&with_times(&five, &[base, &few])).1.remove(1);
+    let all = beside(&[9.0, 9.1, 9.2, 9.3, 9.4]);
+    // Fisher's exact test: 21 of 252 ways.
+    let words = "ps-sync reached it in 5 of 5 runs: by chance alone an arm that reaches it as often is as far behind with 8.33 %.";
+    assert!(all.contains(words), "{all}");
+    let ten = Sample { repeats: 10, ..Sample::duel() };
+    let (base, rare) = ([9.0; 10], [never, never, never, never, never, never, never, 9.0, 9.0, 9.0]);
+    let sure = said(&with_times(&ten, &[&base, &rare])).1.remove(1);
+    assert!(!sure.contains("by chance alone"), "{sure}");
+    let worse = beside(&[9.0, never, never, never, never]);
+    assert!(!worse.contains("by chance alone"), "{worse}");
+}
+
+#[test]
+fn seeds_with_which_no_side_reached_are_named() {
+    let never = f64::INFINITY;
+    let rows = with_times(
+        &Sample { repeats: 6, ..Sample::duel() },
+        &[&[9.0, 9.1, never, 9.2, 9.3, 9.4], &[4.0, 4.1, never, 4.2, 4.3, 4.4]],
+    );
+    let sentence = said(&rows).1.remove(1);
+    assert!(sentence.contains("neither did with 1 seed"), "{sentence}");
+}
+
+/// The first sweep of many users: three arms under three bandwidths for two numbers of workers, three repeats each, of which two train
+/// the same weights.
+#[test]
+fn the_first_sweep_of_a_user_settles_what_it_can() {
+    let mut sample = Sample { workers: vec![2, 4], repeats: 3, ..Sample::duel() };
+    sample.arms.swap(0, 1);
+    let pipe = SampleArm { name: "pipe-sgd".to_owned(), ..sample.arms[1].clone() };
+    sample.arms.push(pipe);
+    let axes =
+        [GridAxis::new("network.bandwidth", &[1e8, 1e9, 1e10]), GridAxis::new("nodes.workers", &[2.0, 4.0])];
+    let one = Sample { workers: vec![4], ..sample };
+    let mut rows = on_grid(&one.rows(), &axes, |arm, _| [0.010, 0.0186, 0.008][arm]);
+    // The weights of d-sync after each step are those of ps-sync, and so is what an evaluation finds.
+    let of = |rows: &SweepRows, arm: usize, run: &store::RunRow| {
+        let cell = &rows.plan.cells[run.cell];
+        let same = |other: &&store::RunRow| {
+            let place = &rows.plan.cells[other.cell];
+            place.arm == arm && place.condition == cell.condition && other.repeat == run.repeat
+        };
+        rows.runs.iter().find(same).unwrap().attempt.clone().unwrap()
+    };
+    for place in 0..rows.runs.len() {
+        let arm = rows.plan.cells[rows.runs[place].cell].arm;
+        let first = of(&rows, 0, &rows.runs[place]);
+        let attempt = rows.runs[place].attempt.as_mut().unwrap();
+        attempt.weights = Some(Ok(format!("{} {place}", arm.max(1))));
+        if arm == 1 {
+            let slower = attempt.mean_step_time.unwrap().seconds() / first.mean_step_time.unwrap().seconds();
+            attempt.metrics = first.metrics;
+            attempt
+                .metrics
+                .iter_mut()
+                .for_each(|row| row.at = record::Nanos((row.at.0 as f64 * slower) as u64));
+        }
+    }
+    for place in 0..rows.runs.len() {
+        if rows.plan.cells[rows.runs[place].cell].arm == 1 {
+            let first = of(&rows, 0, &rows.runs[place]).weights;
+            rows.runs[place].attempt.as_mut().unwrap().weights = first;
+        }
+    }
+    let (paragraph, sentences) = said(&rows);
+    insta::assert_snapshot!(format!("{paragraph}\n\n{}", sentences[..3].join("\n")));
 }
 
 #[test]

@@ -281,7 +281,11 @@ sweep.axes."nodes.workers" = [2, 4]
 fn a_prediction_needs_a_network_and_a_time() {
     let kitchen = Kitchen::new();
     let told = kitchen.run(&["predict", "small.toml", "--compute", "2ms"]).code(2);
-    assert!(told.err.contains("emulates no network") && told.err.contains("`--network fdr`"), "{}", told.err);
+    assert!(
+        told.err.contains("no network is emulated") && told.err.contains("`--network fdr`"),
+        "{}",
+        told.err
+    );
     let told = kitchen.run(&["predict", "small.toml", "--network", "qdr"]).code(2);
     assert!(told.err.contains("`--compute 20ms`"), "{}", told.err);
     let told = kitchen.run(&["predict", "small.toml", "--network", "qdr", "--compute", "20"]).code(2);
