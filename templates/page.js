@@ -43,27 +43,37 @@ for (const item of document.querySelectorAll(".legend.arms li")) {
   });
 }
 
-// Copy a table as CSV. Where the clipboard is out of reach, the text is shown to be copied by hand.
-const csv = (table) => {
+// Copy a table as CSV, or as LaTeX with the rules of booktabs. Where the clipboard is out of reach, the text is shown to be copied by hand.
+const grid = (table) => {
   const plain = (text) => text.trim().replace(/\s+/g, " ").replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\u2212/g, "-");
-  const field = (cell) => {
-    const parts = [...cell.childNodes].map((part) => plain(part.textContent)).filter((text) => text !== "");
-    const text = parts.join(" ");
-    return /[",]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-  };
-  const line = (row) => [...row.cells].filter((cell) => !cell.classList.contains("bar")).map(field).join(",");
-  return [...table.tHead.rows, ...table.tBodies[0].rows].map(line).join("\n") + "\n";
+  const text = (cell) => [...cell.childNodes].map((part) => plain(part.textContent)).filter((text) => text !== "").join(" ");
+  const shown = (row) => [...row.cells].filter((cell) => !cell.classList.contains("bar"));
+  return [...table.tHead.rows, ...table.tBodies[0].rows].map((row) => shown(row).map((cell) => ({ cell, text: text(cell) })));
 };
-for (const table of document.querySelectorAll("table.board, table.data")) {
-  const place = document.createElement("div");
+const csv = (table) => {
+  const field = ({ text }) => (/[",]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  return grid(table).map((row) => row.map(field).join(",")).join("\n") + "\n";
+};
+const latex = (table) => {
+  const words = {
+    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "\u00d7": "$\\times$", "\u00b1": "$\\pm$",
+    "\u00b5": "\\textmu{}", "\u03bc": "\\textmu{}", "\u2013": "--", "\u2026": "\\dots{}", "\u2264": "$\\le$", "\u2265": "$\\ge$", "\u2248": "$\\approx$",
+  };
+  const escape = (text) => text.replace(/^-(?=\d)|(?<=[\s(])-(?=\d)/g, "\u2212").replace(/[\\~^<>&%$#_{}\u00d7\u00b1\u00b5\u03bc\u2013\u2026\u2264\u2265\u2248\u2212]/g,
+    (sign) => (sign === "\u2212" ? "$-$" : words[sign] ?? `\\${sign}`));
+  const line = (row) => row.map(({ text }) => escape(text)).join(" & ") + " \\\\";
+  const [head, ...rows] = grid(table);
+  const columns = head.map(({ cell }) => (cell.classList.contains("number") ? "r" : "l")).join("");
+  const lines = [`\\begin{tabular}{${columns}}`, "\\toprule", line(head), "\\midrule", ...rows.map(line), "\\bottomrule", "\\end{tabular}"];
+  return lines.join("\n") + "\n";
+};
+const copied = (place, name, make) => {
   const button = document.createElement("button");
-  place.className = "copy";
   button.type = "button";
-  button.textContent = "Copy as CSV";
-  place.append(button);
-  table.parentNode.after(place);
+  button.textContent = `Copy as ${name}`;
+  place.append(button, " ");
   button.addEventListener("click", async () => {
-    const text = csv(table);
+    const text = make();
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
@@ -71,13 +81,82 @@ for (const table of document.querySelectorAll("table.board, table.data")) {
       const fold = place.querySelector("details") ?? document.createElement("details");
       const summary = document.createElement("summary");
       const lines = document.createElement("pre");
-      summary.textContent = "The table as CSV, to be copied by hand";
+      summary.textContent = `The table as ${name}, to be copied by hand`;
       lines.textContent = text;
       fold.open = true;
       fold.replaceChildren(summary, lines);
       place.append(fold);
       getSelection().selectAllChildren(lines);
     }
+  });
+};
+for (const table of document.querySelectorAll("table.board, table.data")) {
+  const place = document.createElement("div");
+  place.className = "copy";
+  table.parentNode.after(place);
+  copied(place, "CSV", () => csv(table));
+  copied(place, "LaTeX", () => latex(table));
+}
+
+// Save a chart as a file of its own, in light colours: everything that it takes from the page is written into it.
+const STYLES = [
+  "display", "visibility", "opacity", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
+  "stroke-linejoin", "font-family", "font-size", "font-weight", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order",
+];
+// What is used elsewhere takes the colours of that place.
+const isUsed = (part) => part.id !== "" && document.querySelector(`use[href="#${CSS.escape(part.id)}"]`) !== null;
+const dressed = (element) => {
+  const copy = element.cloneNode(true);
+  const [from, to] = [element, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+  from.forEach((part, place) => {
+    const style = getComputedStyle(part);
+    to[place].removeAttribute("class");
+    if (isUsed(part)) return;
+    to[place].setAttribute("style", STYLES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+  });
+  return copy;
+};
+const drawing = (chart) => {
+  const root = document.documentElement;
+  const scheme = root.style.colorScheme;
+  root.style.colorScheme = "light";
+  try {
+    const copy = dressed(chart);
+    const [, , width, height] = chart.getAttribute("viewBox").split(" ");
+    const defs = document.createElementNS("http://www.w3.org/2000/svg", "defs");
+    const missing = () => {
+      const text = copy.outerHTML + defs.outerHTML;
+      const names = [...text.matchAll(/url\((?:&quot;|")?#([^)"&]+)|href="#([^"]+)"/g)].map((found) => found[1] ?? found[2]);
+      return [...new Set(names)].filter((name) => !copy.querySelector(`#${CSS.escape(name)}`) && !defs.querySelector(`#${CSS.escape(name)}`));
+    };
+    for (let names = missing(); names.length > 0; names = missing()) {
+      const found = names.map((name) => document.getElementById(name)).filter(Boolean);
+      if (found.length === 0) break;
+      defs.append(...found.map(dressed));
+    }
+    copy.prepend(defs);
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    return new XMLSerializer().serializeToString(copy) + "\n";
+  } finally {
+    root.style.colorScheme = scheme;
+  }
+};
+for (const chart of document.querySelectorAll("svg.chart, svg.map, svg.matrix")) {
+  const place = document.createElement("div");
+  const button = document.createElement("button");
+  place.className = "copy";
+  button.type = "button";
+  button.textContent = "Save as SVG";
+  place.append(button);
+  (chart.closest(".scroll") ?? chart).after(place);
+  button.addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([drawing(chart)], { type: "image/svg+xml" }));
+    link.download = `${document.title} ${chart.querySelector("title")?.textContent ?? "chart"}.svg`.replace(/[^\w.-]+/g, "-");
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   });
 }
 

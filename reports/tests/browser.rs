@@ -111,6 +111,58 @@ fn a_table_is_shown_as_csv_where_the_clipboard_is_out_of_reach() {
 }
 
 #[test]
+fn a_table_is_copied_with_the_rules_of_booktabs() {
+    let Some(browser) = browser() else { return };
+    let mut rows = Sample { repeats: 2, ..Sample::duel() }.rows();
+    rows.nodes[0].host = "a_b & 5% ~1".to_owned();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let press = "<script>Object.defineProperty(navigator, 'clipboard', { value: undefined }); \
+                 document.querySelectorAll('#reproduce .copy button')[1].click();</script></body>";
+    let visit = visit(&browser, &html.replace("</body>", press));
+    let wanted = "<pre>\\begin{tabular}{llllll}\n\\toprule\nnode &amp; host &amp; system &amp; processor &amp; cores &amp; memory \\\\\n\
+                  \\midrule\nlocal &amp; a\\_b \\&amp; 5\\% \\textasciitilde{}1 &amp; Linux 6.8.0 &amp; AMD EPYC 7763 &amp; 64 &amp; 64.0 GiB \\\\\n\
+                  \\bottomrule\n\\end{tabular}\n</pre>";
+    assert!(visit.document.contains(wanted), "no LaTeX in the document");
+    assert_eq!(visit.console, Vec::<String>::new());
+}
+
+/// Each chart, saved and opened by itself in a browser that prefers dark colours, has no rule of the page left to take from it.
+#[test]
+fn a_chart_is_saved_with_everything_that_it_takes_from_the_page() {
+    let Some(browser) = browser() else { return };
+    let rows = Sample { workers: vec![2, 4], repeats: 3, ..Sample::duel() }.rows();
+    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
+    let save = "<script>const place = document.createElement('pre'); place.id = 'saved'; \
+                place.textContent = [...document.querySelectorAll('svg.chart, svg.map, svg.matrix')].map(drawing).join('\\n----\\n'); \
+                document.body.append(place); \
+                place.dataset.buttons = document.querySelectorAll('.copy button').length;</script></body>";
+    let visit = visit(&browser, &html.replace("</body>", save));
+    assert_eq!(visit.console, Vec::<String>::new());
+    let (_, saved) = visit.document.split_once("<pre id=\"saved\"").unwrap();
+    let saved = saved.split_once('>').unwrap().1.split("</pre>").next().unwrap();
+    let saved = saved.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let charts: Vec<&str> = saved.split("\n----\n").collect();
+    assert!(charts.len() >= 8, "{}", charts.len());
+    for chart in charts {
+        let head = chart.split('>').next().unwrap();
+        assert!(
+            head.starts_with("<svg ") && head.matches("xmlns=\"http://www.w3.org/2000/svg\"").count() == 1,
+            "{head}"
+        );
+        assert!(
+            !chart.contains("class=\"") && !chart.contains("var(") && !chart.contains("light-dark"),
+            "{chart}"
+        );
+        let ids: Vec<&str> =
+            chart.split("id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        for used in chart.split("href=\"#").skip(1).chain(chart.split("url(#").skip(1)) {
+            let name = used.split(['"', ')']).next().unwrap();
+            assert!(ids.contains(&name), "`{name}` is not in the file");
+        }
+    }
+}
+
+#[test]
 fn a_legend_hides_an_arm_by_a_button_in_its_list_item() {
     let Some(browser) = browser() else { return };
     let rows = Sample { repeats: 2, ..Sample::duel() }.rows();
