@@ -56,10 +56,10 @@ const csv = (table) => {
 };
 const latex = (table) => {
   const words = {
-    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "\u00d7": "$\\times$", "\u00b1": "$\\pm$",
+    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\u003c": "$\u003c$", "\u003e": "$\u003e$", "\u00d7": "$\\times$", "\u00b1": "$\\pm$",
     "\u00b5": "\\textmu{}", "\u03bc": "\\textmu{}", "\u2013": "--", "\u2026": "\\dots{}", "\u2264": "$\\le$", "\u2265": "$\\ge$", "\u2248": "$\\approx$",
   };
-  const escape = (text) => text.replace(/^-(?=\d)|(?<=[\s(])-(?=\d)/g, "\u2212").replace(/[\\~^<>&%$#_{}\u00d7\u00b1\u00b5\u03bc\u2013\u2026\u2264\u2265\u2248\u2212]/g,
+  const escape = (text) => text.replace(/(^|[\s(])-(?=\d)/g, "$1\u2212").replace(/[\\~^\u003c\u003e&%$#_{}\u00d7\u00b1\u00b5\u03bc\u2013\u2026\u2264\u2265\u2248\u2212]/g,
     (sign) => (sign === "\u2212" ? "$-$" : words[sign] ?? `\\${sign}`));
   const line = (row) => row.map(({ text }) => escape(text)).join(" & ") + " \\\\";
   const [head, ...rows] = grid(table);

@@ -68,11 +68,11 @@ pub struct Computing {
 /// How the computing of a step is divided, in any unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passes {
-    /// The forward pass.
+    /// Not negative.
     pub forward: f64,
-    /// The backward pass.
+    /// Of all layers together; not negative.
     pub backward: f64,
-    /// The update.
+    /// Of the weights; not negative.
     pub update: f64,
     /// How the backward pass is divided among the layers with weights, from the input on, in any unit. If empty, layers take time in
     /// the proportion of their arithmetic.

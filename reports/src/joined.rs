@@ -53,6 +53,12 @@ pub enum JoinError {
         /// The cell of the second side.
         label: String,
     },
+    /// The same run on both sides.
+    #[error("run {run} is on both sides")]
+    SameRun {
+        /// The run.
+        run: String,
+    },
     /// One side is after another target than the other.
     #[error("{label} has another target on the other side")]
     OtherTarget {
@@ -112,7 +118,17 @@ fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) 
         cells.iter().map(|cell| rows.plan.cells[*cell].arm).collect()
     };
     let by_condition = arms(rows, cells).len() == 1 && arms(other, others).len() == 1;
-    let key = |cell: &Cell| if by_condition { &cell.condition } else { &cell.label }.clone();
+    // Whatever the order in which the recipe names its axes.
+    let condition = |cell: &Cell| {
+        let mut words: Vec<&str> = cell.condition.split(' ').filter(|word| !word.is_empty()).collect();
+        words.sort_unstable();
+        words.join(" ")
+    };
+    let key = |cell: &Cell| {
+        let arm = rows.plan.arms.get(cell.arm).map_or("", |arm| arm.name.as_str());
+        let words = [if by_condition { "" } else { arm }, &condition(cell)].join(" ");
+        words.trim().to_owned()
+    };
     cells.iter().map(|cell| key(&rows.plan.cells[*cell])).collect()
 }
 
@@ -164,14 +180,33 @@ fn rows(
             all.plan.report.redact.push(*redaction);
         }
     }
-    if first.commit != second.commit {
-        all.commit = None;
-    }
-    if first.version != second.version {
-        all.version = format!("{} and {}", first.version, second.version);
-    }
-    all.started = first.started.min(second.started);
+    origin(&mut all, first, second);
     Ok(all)
+}
+
+/// Where both sides are from, in words.
+fn origin(all: &mut SweepRows, first: &SweepRows, second: &SweepRows) {
+    let both =
+        |one: &str, other: &str| if one == other { one.to_owned() } else { format!("{one} and {other}") };
+    let commit =
+        |rows: &SweepRows| rows.commit.clone().map_or_else(|| "none".to_owned(), |(commit, _)| commit);
+    let changed = [first, second].iter().any(|rows| rows.commit.as_ref().is_none_or(|(_, changed)| *changed));
+    all.commit = (first.commit.is_some() || second.commit.is_some())
+        .then(|| (both(&commit(first), &commit(second)), changed));
+    all.id = both(&first.id, &second.id);
+    all.version = both(&first.version, &second.version);
+    all.recipe_sha256 = both(&first.recipe_sha256, &second.recipe_sha256);
+    all.recipe_path = both(&first.recipe_path, &second.recipe_path);
+    for (own, other) in
+        [(&mut all.plan.source, &second.plan.source), (&mut all.plan.expanded, &second.plan.expanded)]
+    {
+        if own != other {
+            *own = format!("# The first side.\n\n{own}\n# The second side.\n\n{other}");
+        }
+    }
+    let command = |rows: &SweepRows| rows.argv.clone();
+    all.argv = if command(first) == command(second) { command(first) } else { Vec::new() };
+    all.started = first.started.min(second.started);
 }
 
 /// One side as an arm: of the kind of its strategies, if they are of one.
@@ -187,7 +222,7 @@ fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
 
 /// Refuses attempts that are on both sides: a reused run has the numbers of the run that it was reused from.
 fn measured_twice(all: &SweepRows) -> Result<(), JoinError> {
-    // Two attempts do not last equally many nanoseconds, from the same second on.
+    // Two attempts do not last the same number of nanoseconds, from the same second on.
     let mark = |attempt: &AttemptRow| (attempt.started, attempt.number, attempt.wall, attempt.training);
     let mut firsts = BTreeMap::new();
     let with_attempt = || all.runs.iter().filter_map(|run| Some((run, run.attempt.as_ref()?)));
@@ -197,6 +232,9 @@ fn measured_twice(all: &SweepRows) -> Result<(), JoinError> {
     }
     for (run, attempt) in with_attempt().filter(|(run, attempt)| arm(run) == 1 && attempt.wall.is_some()) {
         if let Some(other) = firsts.get(&mark(attempt)) {
+            if run.id == other.id {
+                return Err(JoinError::SameRun { run: run.id.clone() });
+            }
             return Err(JoinError::MeasuredOnce {
                 run: run.id.clone(),
                 other: other.id.clone(),
@@ -251,7 +289,7 @@ mod tests {
     use crate::{Grade, Options, verdicts};
     use record::Nanos;
 
-    /// A sweep like another, of which each run took so many times as long.
+    /// A sweep like another, of which each run took `times` as long.
     fn slower(rows: &SweepRows, times: f64) -> SweepRows {
         let mut rows = rows.clone();
         let longer = |time: &mut Nanos| *time = Nanos((time.0 as f64 * times) as u64);
@@ -334,12 +372,43 @@ mod tests {
     }
 
     #[test]
+    fn each_side_has_its_own_number_of_workers_commit_and_order_of_axes() {
+        let before = Sample { workers: vec![4], ..Sample::duel() }.rows();
+        let mut after = slower(&before, 1.3);
+        before.commit.as_ref().unwrap();
+        after.commit = Some(("feedfacefeedface".to_owned(), false));
+        for cell in &mut after.plan.cells {
+            cell.condition = "b=2 a=1".to_owned();
+            cell.spec.cluster.seats.retain(|seat| seat.role != recipe::Role::Worker || seat.node != 0);
+            let one = recipe::Placement { role: recipe::Role::Worker, node: 0 };
+            cell.spec.cluster.seats.insert(0, one);
+        }
+        let mut first = before.clone();
+        first.plan.cells.iter_mut().for_each(|cell| cell.condition = "a=1 b=2".to_owned());
+        let found = joined(sides(&first, &after), false).unwrap();
+        assert_eq!(found.pairs.len(), 2);
+        let commit = found.rows.commit.clone().unwrap().0;
+        assert!(commit.contains(" and feedface"), "{commit}");
+        let sentences: Vec<String> = verdicts(&found.rows, &Options::default())
+            .unwrap()
+            .into_iter()
+            .map(|verdict| verdict.sentence)
+            .collect();
+        assert!(
+            sentences[0].contains("on 4 workers") && sentences[1].contains("on 1 worker at"),
+            "{sentences:?}"
+        );
+    }
+
+    #[test]
     fn what_was_measured_once_is_not_compared_with_itself() {
         let rows = Sample::duel().rows();
         let mut again = rows.clone();
         again.runs.iter_mut().for_each(|run| run.id = format!("reused-{}", run.id));
         let error = joined(sides(&rows, &again), false).unwrap_err();
         assert!(matches!(error, JoinError::MeasuredOnce { .. }), "{error}");
+        let error = joined(sides(&rows, &rows), false).unwrap_err();
+        assert!(matches!(error, JoinError::SameRun { .. }), "{error}");
         let mut none = rows.clone();
         none.runs.clear();
         assert!(matches!(joined(sides(&rows, &none), false), Err(JoinError::NothingInCommon { .. })));

@@ -71,6 +71,8 @@ const TOO_LARGE: usize = 20 << 20;
 pub struct Options {
     /// The arm to compare with; by default the baseline of the plan.
     pub baseline: Option<String>,
+    /// Sentences below the headline: what else differs between the sides of a comparison.
+    pub remarks: Vec<String>,
     /// The program that makes the page, with its version: `bakeoff 0.1.0`.
     pub generated_by: String,
     /// Whether to make a page of more than 20 MiB.

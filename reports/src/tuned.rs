@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
 
 /// What is searched over, by the beginning of its path.
-const SEARCHED: [&str; 2] = ["train.optimizer.", "train.lr-schedule."];
+const SEARCHED: [&str; 2] = ["train.optimizer", "train.lr-schedule"];
 
-/// Metrics that settings are chosen by, the first that all runs have.
+/// Metrics that settings are chosen by, the first that any run has.
 const CHOSEN_BY: [Metric; 3] =
     [Metric::ValidationAccuracy, Metric::ValidationLoss, Metric::ValidationPerplexity];
 
@@ -35,6 +35,8 @@ pub(crate) struct Choice {
     pub(crate) score: f64,
     /// Number of settings that it was chosen from.
     pub(crate) tried: usize,
+    /// The most runs of a setting that are missing: planned, and not judged.
+    pub(crate) missing: usize,
     /// The names of the values beyond which nothing was tried, and on which side: `largest`.
     pub(crate) at_edge: Vec<(String, &'static str)>,
 }
@@ -44,8 +46,10 @@ pub(crate) struct Choice {
 pub(crate) enum Untuned {
     /// The sweep searches over nothing.
     NothingSearched,
-    /// No validation metric was measured in all runs.
+    /// No samples are held out.
     NoValidation,
+    /// No run has measured a metric of the samples that are held out.
+    NothingMeasured,
 }
 
 impl Tuned {
@@ -55,7 +59,14 @@ impl Tuned {
         if searched.is_empty() {
             return Err(Untuned::NothingSearched);
         }
-        let metric = metric(findings).ok_or(Untuned::NoValidation)?;
+        if findings
+            .study
+            .arm_cells()
+            .all(|placed| rows.plan.cells[placed.cell.index].spec.dataset.validation <= 0.0)
+        {
+            return Err(Untuned::NoValidation);
+        }
+        let metric = metric(findings).ok_or(Untuned::NothingMeasured)?;
         // In the order of the plan: conditions, and arms within each.
         let mut groups: Vec<((String, usize), Vec<PlacedCell<'_, '_>>)> = Vec::new();
         for placed in findings.study.arm_cells().filter(|placed| !placed.cell.runs.is_empty()) {
@@ -73,7 +84,8 @@ impl Tuned {
         });
         let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric };
         for (condition, arm, cells, best) in chosen {
-            let Some((best, score)) = best else { continue };
+            // Where each setting has a run that diverged, none is the best.
+            let Some((best, score)) = best.filter(|(_, score)| score.is_finite()) else { continue };
             let own = |cell: &ArmCell| -> Vec<AxisValue> {
                 let axes = rows.plan.cells[cell.index].axes.iter();
                 axes.filter(|axis| searched.contains(axis.path.as_str())).cloned().collect()
@@ -82,7 +94,10 @@ impl Tuned {
             let values = own(best);
             let at_edge = values.iter().filter_map(|value| edge(value, &all)).collect();
             tuned.add(rows, best, &condition);
-            tuned.choices.push(Choice { arm, condition, values, score, tried: cells.len(), at_edge });
+            let missing =
+                cells.iter().map(|placed| placed.cell.planned.saturating_sub(placed.cell.runs.len())).max();
+            let (tried, missing) = (cells.len(), missing.unwrap_or_default());
+            tuned.choices.push(Choice { arm, condition, values, score, tried, missing, at_edge });
         }
         Ok(tuned)
     }
@@ -112,7 +127,10 @@ fn searched(cells: &[Cell]) -> BTreeSet<String> {
         values.entry(&axis.path).or_default().insert(&axis.text);
     }
     let varied = values.into_iter().filter(|(path, values)| {
-        values.len() > 1 && SEARCHED.iter().any(|beginning| path.starts_with(beginning))
+        values.len() > 1
+            && SEARCHED.iter().any(|key| {
+                path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
     });
     varied.map(|(path, _)| path.to_owned()).collect()
 }
@@ -130,9 +148,10 @@ fn condition(cell: &Cell, searched: &BTreeSet<String>) -> String {
 }
 
 fn metric(findings: &Findings) -> Option<Metric> {
-    let runs = || findings.study.arm_cells().flat_map(|placed| placed.cell.sound_runs());
-    let measured =
-        |metric: &Metric| runs().next().is_some() && runs().all(|judged| judged.last(*metric).is_some());
+    let measured = |metric: &Metric| {
+        let mut runs = findings.study.arm_cells().flat_map(|placed| placed.cell.sound_runs());
+        runs.any(|judged| judged.last(*metric).is_some_and(f64::is_finite))
+    };
     CHOSEN_BY.into_iter().find(measured)
 }
 
@@ -174,10 +193,15 @@ mod tests {
 
     const LR: &str = "train.optimizer.lr";
 
+    fn hold_out(cell: &mut Cell) {
+        cell.spec.dataset.validation = 0.1;
+    }
+
     /// Two arms, three rates, two numbers of workers: ps-sync is best at 0.1, d-sync at 0.4 where it has a second worker.
     fn searched_sweep() -> SweepRows {
         let axes = [GridAxis::new("nodes.workers", &[2.0, 4.0]), GridAxis::new(LR, &[0.1, 0.2, 0.4])];
         let mut rows = on_grid(&Sample::duel().rows(), &axes, |arm, _| if arm == 0 { 0.012 } else { 0.008 });
+        rows.plan.cells.iter_mut().for_each(hold_out);
         let cells = rows.plan.cells.clone();
         for run in &mut rows.runs {
             let cell = &cells[run.cell];
@@ -258,6 +282,10 @@ mod tests {
             Some(Untuned::NothingSearched)
         );
         let rates = [GridAxis::new(LR, &[0.1, 0.2])];
-        assert_eq!(why(&on_grid(&Sample::duel().rows(), &rates, |_, _| 0.01)), Some(Untuned::NoValidation));
+        let unheld = on_grid(&Sample::duel().rows(), &rates, |_, _| 0.01);
+        assert_eq!(why(&unheld), Some(Untuned::NoValidation));
+        let mut held = unheld.clone();
+        held.plan.cells.iter_mut().for_each(hold_out);
+        assert_eq!(why(&held), Some(Untuned::NothingMeasured));
     }
 }

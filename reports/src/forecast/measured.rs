@@ -7,7 +7,7 @@
 use super::{Computing, NoModel, Passes, gradient, table_2};
 use crate::phase_shares;
 use predict::network::LinkRates;
-use recipe::{RunSpec, Strategy};
+use recipe::{RunSpec, Schedule, Strategy};
 use record::{Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
@@ -16,8 +16,8 @@ use store::AttemptRow;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The mean over workers and steady steps. If the run made a plan, the layers' parts of the backward pass are those of the few
-    /// steps that the plan is from.
-    pub computing: Computing,
+    /// steps that the plan is from. The reason where it is not that of other arms.
+    pub computing: Result<Computing, NoModel>,
     /// What messages cost; the reason where that is not known.
     pub rates: Result<LinkRates, NoModel>,
 }
@@ -35,11 +35,28 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
     let layers = schedule.iter().flat_map(|schedule| &schedule.layers).map(|time| time.seconds());
     let passes = Passes { forward, backward, update, layers: layers.collect() };
     let cost = schedule.and_then(|schedule| schedule.cost);
-    let rates = cost.map_or_else(
-        || Err(NoModel("the run measured no messages: `merged` and `merged-exact` do".to_owned())),
-        |cost| rates(spec, cost),
-    );
-    Some(Measured { computing: Computing { step, passes: Some(passes) }, rates })
+    let rates = cost.map_or_else(|| Err(NoModel(no_messages(spec).to_owned())), |cost| rates(spec, cost));
+    let computing = if matches!(spec.strategy, Strategy::Gmp { .. }) {
+        Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
+    } else if !spec.emulation.slow.is_empty() {
+        Err(NoModel("some of its ranks were slowed down".to_owned()))
+    } else {
+        Ok(Computing { step, passes: Some(passes) })
+    };
+    Some(Measured { computing, rates })
+}
+
+/// Why a run has no cost of messages.
+fn no_messages(spec: &RunSpec) -> &'static str {
+    match spec.communication.schedule {
+        Schedule::Merged | Schedule::MergedExact if spec.model.weighted_layers().len() < 2 => {
+            "the run measured no messages: a model of one layer needs no plan"
+        }
+        Schedule::Merged | Schedule::MergedExact => "the run measured no messages: it ended before its plan",
+        Schedule::Single | Schedule::PerLayer | Schedule::Fixed { .. } => {
+            "the run measured no messages: `merged` and `merged-exact` do"
+        }
+    }
 }
 
 /// The link whose all-reduces cost what was measured.
@@ -67,7 +84,7 @@ mod tests {
     use super::super::forecast;
     use super::*;
     use crate::sample::Sample;
-    use recipe::{Collective, ReduceOrder, Schedule};
+    use recipe::{Collective, ReduceOrder};
     use record::{Nanos, Rank, ScheduleRecord};
 
     /// A plan whose messages took what a link with these rates makes of the run's own collective.
@@ -128,7 +145,8 @@ mod tests {
         let times: Vec<u64> = (0..sizes.len() as u64).map(|place| 1_000 >> place).collect();
         attempt.schedule = Some(with_plan(&spec, link, &times));
         let found = measured(&spec, &attempt).unwrap();
-        let passes = found.computing.passes.clone().unwrap();
+        let computing = found.computing.unwrap();
+        let passes = computing.passes.clone().unwrap();
         let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
         let message = table_2(&spec, link, workers).unwrap();
         let (mut finished, mut free) = (passes.forward, 0.0_f64);
@@ -136,9 +154,9 @@ mod tests {
             finished += passes.backward * *time as f64 / times.iter().sum::<u64>() as f64;
             free = free.max(finished) + message.time(*bytes);
         }
-        let predicted = forecast(&spec, link, &found.computing).unwrap();
+        let predicted = forecast(&spec, link, &computing).unwrap();
         assert!((predicted.step - (free + passes.update)).abs() < 1e-12, "{predicted:?} {free}");
-        assert!((predicted.compute - found.computing.step).abs() < 1e-15);
+        assert!((predicted.compute - computing.step).abs() < 1e-15);
     }
 
     #[test]
@@ -146,7 +164,7 @@ mod tests {
         let (spec, mut attempt) = run(Collective::Ring, ReduceOrder::Ring);
         attempt.schedule = None;
         let found = measured(&spec, &attempt).unwrap();
-        let passes = found.computing.passes.unwrap();
+        let passes = found.computing.unwrap().passes.unwrap();
         assert!(passes.layers.is_empty() && passes.backward > 0.0);
         assert!(found.rates.unwrap_err().0.contains("`merged`"));
     }

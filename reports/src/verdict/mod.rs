@@ -121,7 +121,11 @@ impl Writer<'_> {
     }
 
     fn place(&self) -> String {
-        let workers = number_format::plural(self.condition.workers as usize, "worker");
+        // Of two selections that are compared, each side has its own number.
+        let cells = &self.findings.rows().plan.cells;
+        let own =
+            cells.get(self.cell.index).map_or(self.condition.workers, |cell| cell.spec.cluster.workers());
+        let workers = number_format::plural(own as usize, "worker");
         match self.condition.name {
             "" => format!("on {workers}"),
             name if name.contains("workers=") => format!("at {name}"),

@@ -183,8 +183,12 @@ impl<'a> Probe<'a> {
             let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
             let run = cell.median_run(condition.measure())?;
             let Measured { computing, rates } = measured(spec, run.attempt)?;
-            let layers = computing.passes.map(|passes| passes.layers).unwrap_or_default();
-            Some(Self { name: findings.study.arm_name(cell.arm), rates: rates.ok()?, layers })
+            let layers = computing.ok().and_then(|computing| computing.passes).map(|passes| passes.layers);
+            Some(Self {
+                name: findings.study.arm_name(cell.arm),
+                rates: rates.ok()?,
+                layers: layers.unwrap_or_default(),
+            })
         })
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Masthead {
     pub(crate) question: String,
     pub(crate) verdict: String,
     pub(crate) subtitle: String,
+    /// What else differs between the sides of a comparison, a sentence each.
+    pub(crate) remarks: Vec<String>,
     pub(crate) marks: Vec<TrustMark>,
 }
 
@@ -81,6 +83,7 @@ impl Masthead {
                 .collect::<Vec<_>>()
                 .join(" "),
             subtitle: subtitle.join(" · "),
+            remarks: options.remarks.clone(),
             marks: marks(findings),
         }
     }
@@ -157,7 +160,9 @@ fn pairs_apart(study: &Study) -> usize {
 
 /// The first twelve characters of a digest.
 pub(crate) fn short(digest: &str) -> String {
-    digest.chars().take(12).collect()
+    // Two commits of a comparison are joined by a word.
+    let words = digest.split(' ').map(|word| word.chars().take(12).collect::<String>());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The runs that count, in the arm that has the fewest. They are counted, not planned.

@@ -7,7 +7,9 @@ use crate::findings::Findings;
 use crate::tuned::{Choice, Tuned, Untuned};
 use crate::verdict::{self, metric_words, value_words};
 use crate::{Options, ReportError};
+use recipe::Metric;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Section {
@@ -15,6 +17,8 @@ pub(crate) struct Section {
     pub(crate) metric: String,
     pub(crate) has_conditions: bool,
     pub(crate) choices: Vec<Row>,
+    /// What speaks against the comparison, a sentence each.
+    pub(crate) cautions: Vec<String>,
     /// Settings at the edge of what was tried, a sentence each.
     pub(crate) edges: Vec<String>,
     pub(crate) groups: Vec<Group>,
@@ -43,7 +47,7 @@ impl Section {
     pub(crate) fn of(findings: &Findings, options: &Options) -> Result<Option<Self>, ReportError> {
         let tuned = match Tuned::of(findings) {
             Ok(tuned) => tuned,
-            Err(Untuned::NothingSearched) => return Ok(None),
+            Err(Untuned::NothingSearched | Untuned::NothingMeasured) => return Ok(None),
             Err(Untuned::NoValidation) => return Ok(Some(Self::default())),
         };
         let left = Findings::of(&tuned.rows, options)?;
@@ -62,7 +66,7 @@ impl Section {
         let edge = |choice: &Choice| {
             let sentence = |(axis, side): &(String, &str)| {
                 format!(
-                    "The best {axis} of {}{} is the {side} that was tried: beyond it may lie a better one.",
+                    "The best {axis} of {}{} is the {side} that was tried with it: beyond it may lie a better one.",
                     name(choice),
                     place(choice)
                 )
@@ -73,10 +77,50 @@ impl Section {
             metric: metric_words(tuned.metric),
             has_conditions: tuned.choices.iter().any(|choice| !choice.condition.is_empty()),
             choices: tuned.choices.iter().map(row).collect(),
+            cautions: cautions(&tuned),
             edges: tuned.choices.iter().flat_map(edge).collect(),
             groups: groups.map(|(verdicts, board)| Group { verdicts, board }).collect(),
         }))
     }
+}
+
+/// What speaks against taking the arms for equally well tuned.
+fn cautions(tuned: &Tuned) -> Vec<String> {
+    let mut cautions = Vec::new();
+    let targets = tuned.rows.plan.cells.iter().filter_map(|cell| cell.spec.train.target);
+    let validated = |metric: Metric| {
+        matches!(
+            metric,
+            Metric::ValidationAccuracy
+                | Metric::ValidationTop5Accuracy
+                | Metric::ValidationLoss
+                | Metric::ValidationPerplexity
+        )
+    };
+    if targets.into_iter().any(|target| validated(target.metric)) {
+        cautions.push(
+            "The target is of the held-out samples, too: an arm that varies more with its setting is favoured. A target of the test samples is not."
+                .to_owned(),
+        );
+    }
+    let mut tried: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for choice in &tuned.choices {
+        tried.entry(&choice.condition).or_default().insert(choice.tried);
+    }
+    if tried.values().any(|counts| counts.len() > 1) {
+        cautions.push(
+            "Not all arms were tried at the same number of settings: more of them find a better one."
+                .to_owned(),
+        );
+    }
+    let missing = tuned.choices.iter().map(|choice| choice.missing).max().unwrap_or_default();
+    if missing > 0 {
+        cautions.push(format!(
+            "Of some settings {} missing: the choice may change.",
+            if missing == 1 { "a run is".to_owned() } else { format!("up to {missing} runs are") }
+        ));
+    }
+    cautions
 }
 
 /// `lr=0.2 momentum=0.9`.

@@ -1,6 +1,6 @@
 //! The settings in which two specifications differ, by the recipe's names.
 
-use recipe::RunSpec;
+use recipe::{Cluster, Role, RunSpec};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,8 +25,36 @@ impl Difference {
 
 /// All settings in which two specifications differ; those that follow from others come last.
 pub(crate) fn of_specs(before: &RunSpec, now: &RunSpec) -> Vec<Difference> {
-    let [before, now] = [before, now].map(|spec| serde_json::to_value(spec).unwrap_or_default());
-    written_first(&before, &now)
+    let mut found = of_clusters(&before.cluster, &now.cluster);
+    let [before, now] = [before, now].map(|spec| {
+        let mut value = serde_json::to_value(spec).unwrap_or_default();
+        // Its places follow from what is said of it.
+        value.as_object_mut().and_then(|fields| fields.remove("cluster"));
+        value
+    });
+    found.extend(written_first(&before, &now));
+    found
+}
+
+/// Where ranks run, as the recipe says it.
+fn of_clusters(before: &Cluster, now: &Cluster) -> Vec<Difference> {
+    let servers = |cluster: &Cluster| cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    let nodes = |cluster: &Cluster| {
+        cluster.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let all = [
+        ("nodes.workers", before.workers().to_string(), now.workers().to_string()),
+        ("servers", servers(before).to_string(), servers(now).to_string()),
+        ("nodes.use", nodes(before), nodes(now)),
+    ];
+    let differing = all.into_iter().filter(|(_, before, now)| before != now);
+    let mut found: Vec<Difference> =
+        differing.map(|(key, before, now)| Difference { key: key.to_owned(), before, now }).collect();
+    if found.is_empty() && before != now {
+        let [before, now] = [before, now].map(|cluster| serde_json::to_value(cluster).unwrap_or_default());
+        collect("nodes", &before, &now, &mut found);
+    }
+    found
 }
 
 /// Settings that the recipe writes come before those that follow from others: where the evaluator computes follows from the
@@ -76,6 +104,10 @@ fn key(path: &str) -> String {
         return "what is emulated".to_owned();
     }
     path.replace("train.length.", "train.")
+        .replace("train.evaluate.steps", "train.evaluate (steps)")
+        .replace("train.evaluate.epochs", "train.evaluate (epochs)")
+        .replace("train.target.threshold", "train.target (value)")
+        .replace("communication.schedule.fixed.bytes", "communication.schedule.size (bytes)")
         .replace("train.schedule.", "train.lr-schedule.")
         .replace("dataset.source.", "dataset.")
         .replace("emulation.slow", "nodes.slow")
@@ -92,7 +124,9 @@ fn key(path: &str) -> String {
 
 fn chosen(value: &Value) -> String {
     match value {
-        Value::Object(fields) if fields.len() == 1 => fields.keys().next().cloned().unwrap_or_default(),
+        Value::Object(fields) if fields.len() == 1 => {
+            fields.keys().next().map(|name| name.replace('_', "-")).unwrap_or_default()
+        }
         _ => brief(value),
     }
 }
@@ -107,9 +141,13 @@ fn brief(value: &Value) -> String {
     }
     let text = match value {
         Value::Null => "not set".to_owned(),
+        Value::Object(fields) if fields.len() == 1 => chosen(value),
         Value::Object(_) | Value::Array(_) => "another".to_owned(),
         Value::Number(number) => match number.as_f64() {
             // 32-bit settings show the digits that were written.
+            Some(value) if number.is_f64() && !(1e-4..1e6).contains(&value.abs()) && value != 0.0 => {
+                format!("{:e}", value as f32)
+            }
             Some(value) if number.is_f64() => format!("{}", value as f32),
             _ => number.to_string(),
         },

@@ -70,7 +70,10 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
         if table.condition.is_empty() {
             out.push('\n');
         } else {
-            let _ = writeln!(out, "\n{}", paint(STRONG, &table.condition));
+            out.push('\n');
+            for line in fold(&table.condition, width) {
+                let _ = writeln!(out, "{}", paint(STRONG, line));
+            }
         }
         let (sheet, left_out) = fitting(table.clone(), width);
         out.push_str(&sheet.render(width));

@@ -109,7 +109,10 @@ impl From<JoinError> for Failure {
             JoinError::NothingInCommon { .. } => {
                 "select one arm on each side, or sweeps of one recipe: `bakeoff list` shows arms and conditions"
             }
-            JoinError::MeasuredOnce { .. } => "measure it again: `bakeoff run RECIPE --fresh`",
+            JoinError::MeasuredOnce { .. } => {
+                "measure it again with `bakeoff run RECIPE --fresh`, or leave its arm out: `last and not arm=NAME`"
+            }
+            JoinError::SameRun { .. } => "select other runs: `last~1` is the sweep before the last",
             JoinError::OtherTarget { .. } => "compare the time of a step: `--metric step-time`",
         };
         let exit = if matches!(error, JoinError::NothingInCommon { .. }) { Exit::Empty } else { Exit::Usage };

@@ -8,10 +8,11 @@ use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, ODD, PLAIN, STRONG, paint};
 use crate::output::{self, human};
 use crate::page;
+use crate::reuse::short;
 use anstyle::Style;
 use clap::{Args, ValueEnum, ValueHint};
 use recipe::parse_share;
-use reports::{Grade, Joined, Quality, Side, Verdict, joined};
+use reports::{Grade, Joined, Options, Quality, Side, Verdict, joined};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -74,7 +75,7 @@ enum Fault {
     Slower,
     /// The runs do not tell whether B is slower by that much, or B has no such runs.
     Uncertain,
-    /// B's final metric is worse, and not surely by less than `report.min-quality`.
+    /// B's final metric is worse, and not surely by less than `report.min-quality`, or is not known; or B diverges.
     Worse,
 }
 
@@ -89,14 +90,19 @@ impl Fault {
         }
     }
 
-    /// Whether it is so of an arm.
-    fn is_of(self, verdict: &Verdict) -> bool {
+    /// Whether it is so of an arm. Of runs that `stop` at the target no final metric is compared.
+    fn is_of(self, verdict: &Verdict, stops: bool) -> bool {
         match self {
             Self::Slower => {
                 matches!(verdict.grade, Some(Grade::Slower | Grade::DidNotReach | Grade::Diverged))
             }
             Self::Uncertain => matches!(verdict.grade, None | Some(Grade::Open | Grade::SlowerOpen)),
-            Self::Worse => verdict.quality.is_some_and(Quality::is_lost),
+            Self::Worse => {
+                let unknown = verdict.quality.is_none() && !stops;
+                unknown
+                    || verdict.quality.is_some_and(Quality::is_lost)
+                    || verdict.grade == Some(Grade::Diverged)
+            }
         }
     }
 }
@@ -112,17 +118,23 @@ pub(crate) fn execute(args: &CompareArgs, context: &Context<'_>) -> Result<Exit,
         page::prepare(file)?;
     }
     let compared = super::wait(Compared::of(args, context))?;
-    match args.format {
-        TableFormat::Table => output::data(&compared.words(output::width())?)?,
-        TableFormat::Json => output::json(&compared.document()?)?,
-    }
     let broken = compared.faults(&args.fail_if)?;
+    let said = match args.format {
+        TableFormat::Table => output::data(&compared.words(output::width())?),
+        TableFormat::Json => output::json(&compared.document()?),
+    };
+    match said {
+        // A reader that has seen enough does not change what was found.
+        Ok(()) | Err(Failure::Told(_)) => {}
+        Err(failure) => return Err(failure),
+    }
     for (fault, cells) in &broken {
         let cells = cells.join(", ");
         context.console.error(&format!("{}: {cells}", fault.name()), "");
     }
     if let (TableFormat::Table, Some(file)) = (args.format, &args.output) {
-        output::data(&format!("\n{} {}", paint(STRONG, "page:"), file.display()))?;
+        // As above.
+        let _ = output::data(&format!("\n{} {}", paint(STRONG, "page:"), file.display()));
     }
     Ok(if broken.is_empty() { Exit::Done } else { Exit::Broken })
 }
@@ -155,9 +167,13 @@ impl Compared {
         if let Some(file) = &args.output {
             let either = format!("({}) or ({})", sides[0].selection, sides[1].selection);
             let selection = Selection::parse(&either)?;
+            let compared = Self { names, sides, joined };
+            let options = Options { remarks: compared.remarks(), ..page::options() };
             let content =
-                page::Content { rows: &joined.rows, selection: &selection, options: &page::options() };
+                page::Content { rows: &compared.joined.rows, selection: &selection, options: &options };
             page::write(&store, &content, file, context.console).await?;
+            store.close().await;
+            return Ok(compared);
         }
         store.close().await;
         Ok(Self { names, sides, joined })
@@ -170,9 +186,15 @@ impl Compared {
     /// What is so of any arm, and where, in the order of the faults.
     fn faults(&self, wanted: &[Fault]) -> Result<Vec<(Fault, Vec<String>)>, Failure> {
         let verdicts = self.verdicts()?;
+        let cells = &self.joined.rows.plan.cells;
+        let stops = |verdict: &Verdict| {
+            let mut own = cells.iter().filter(|cell| cell.condition == verdict.condition);
+            own.all(|cell| cell.spec.train.target.is_some_and(|target| target.stop))
+        };
         let mut found = Vec::new();
         for fault in Fault::ALL.into_iter().filter(|fault| wanted.contains(fault)) {
-            let of_fault = verdicts.iter().filter(|verdict| !verdict.baseline && fault.is_of(verdict));
+            let of_fault =
+                verdicts.iter().filter(|verdict| !verdict.baseline && fault.is_of(verdict, stops(verdict)));
             let mut cells: Vec<String> = of_fault
                 .map(|verdict| {
                     if verdict.condition.is_empty() { &verdict.arm } else { &verdict.condition }.clone()
@@ -201,6 +223,26 @@ impl Compared {
             }
         }
         all
+    }
+
+    /// What the page says below its headline; nothing of a user's text where names are to be left out.
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.joined.rows.plan.report.redact.is_empty() {
+            let side = |(name, side): (&String, &Found)| format!("{name}: {}.", described(side));
+            remarks.extend(self.names.iter().zip(&self.sides).map(side));
+            let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
+            if !told.is_empty() {
+                remarks.push(format!("Settings: {}.", told.join("; ")));
+            }
+            for (alone, name) in
+                self.joined.alone.iter().zip(&self.names).filter(|(alone, _)| !alone.is_empty())
+            {
+                remarks.push(format!("Not compared, because {name} alone has it: {}.", alone.join(", ")));
+            }
+        }
+        remarks.extend(self.joined.doubts.iter().cloned());
+        remarks
     }
 
     fn words(&self, width: usize) -> Result<String, Failure> {
@@ -283,9 +325,10 @@ fn only_arm(rows: &SweepRows) -> Option<&str> {
 fn described(side: &Found) -> String {
     let rows = &side.rows;
     let mut out = format!(
-        "{} of {}, begun {}, bakeoff {}",
+        "{} of {} (sweep {}), begun {}, bakeoff {}",
         human::count(rows.runs.len(), "run"),
         rows.plan.name,
+        short(&rows.id),
         human::moment(rows.started),
         rows.version
     );

@@ -184,15 +184,18 @@ fn words(details: [&RunDetail; 2], found: &[(&str, Vec<Difference>)], width: usi
         let line = &detail.line.line;
         let condition =
             if line.condition.is_empty() { String::new() } else { format!(", {}", line.condition) };
-        let _ = writeln!(
-            out,
-            "{} {}: {}{condition}, repeat {}, {}",
-            paint(STRONG, short(&line.id)),
+        let head = format!(
+            "{}: {}{condition}, repeat {}, {}",
             line.recipe,
             line.arm,
             line.repeat + 1,
             line.state.name()
         );
+        let name = short(&line.id);
+        for (place, text) in output::fold(&head, width.saturating_sub(name.len() + 1)).iter().enumerate() {
+            let lead = if place == 0 { paint(STRONG, name) } else { " ".repeat(name.len()) };
+            let _ = writeln!(out, "{lead} {text}");
+        }
     }
     for (part, differences) in found {
         let _ = writeln!(out, "\n{}", paint(STRONG, title(part)));

@@ -11,7 +11,7 @@ use crate::reuse::short;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use predict::network::{LinkRates, NamedNetwork};
-use recipe::{Cell, Plan, RunSpec};
+use recipe::{Cell, Model, Plan, RunSpec};
 use record::Nanos;
 use reports::{Computing, Forecast, Measured, NoModel, forecast, measured};
 use serde_json::{Value, json};
@@ -114,13 +114,26 @@ impl Source {
 
     /// The computing of a cell, in proportion to the samples of a worker.
     fn computing(&self, spec: &RunSpec) -> Result<Computing, NoModel> {
-        if spec.model != self.spec.model {
+        if !is_same_network(&spec.model, &self.spec.model) {
             return Err(NoModel(format!("run {} trained another model", self.name)));
         }
         let batch =
             |spec: &RunSpec| f64::from(spec.train.global_batch) / f64::from(spec.cluster.workers().max(1));
-        let Computing { step, passes } = self.measured.computing.clone();
+        let name = &self.name;
+        let Computing { step, passes } = self
+            .measured
+            .computing
+            .clone()
+            .map_err(|NoModel(reason)| NoModel(format!("run {name} tells no computing: {reason}")))?;
         Ok(Computing { step: step * batch(spec) / batch(&self.spec), passes })
+    }
+}
+
+/// Whether two models compute the same, whatever they begin with.
+fn is_same_network(one: &Model, other: &Model) -> bool {
+    match (one, other) {
+        (Model::Layers(one), Model::Layers(other)) => one.input == other.input && one.layers == other.layers,
+        _ => one == other,
     }
 }
 
@@ -166,7 +179,12 @@ impl Request<'_> {
     fn computing(&self, cell: &Cell) -> Result<Result<Computing, NoModel>, Failure> {
         let recipe = cell.spec.emulation.compute.map(|compute| compute.step_time);
         if let Some(time) = self.args.compute.or(recipe) {
-            return Ok(Ok(Computing::of_step(time.as_secs_f64())));
+            let step = time.as_secs_f64();
+            // How long is said, how it is divided need not be.
+            let source = self.source.as_ref().filter(|_| recipe.is_none());
+            let passes =
+                source.and_then(|source| source.computing(&cell.spec).ok()).and_then(|own| own.passes);
+            return Ok(Ok(Computing { step, passes }));
         }
         match &self.source {
             Some(source) => Ok(source.computing(&cell.spec)),
@@ -197,15 +215,20 @@ impl Request<'_> {
     /// Where the computing time is from, in words.
     fn compute_words(&self) -> String {
         if let Some(time) = self.args.compute {
-            return format!("{} per step of each worker (--compute)", seconds(time.as_secs_f64()));
+            let layers = self
+                .source
+                .as_ref()
+                .map_or(String::new(), |source| format!(", divided as run {} measured it", source.name));
+            return format!("{} per step of each worker (--compute){layers}", seconds(time.as_secs_f64()));
         }
         let Some(Source { name, spec, measured }) = &self.source else {
             return "as the recipe states it".to_owned();
         };
-        let layers = measured.computing.passes.as_ref().is_some_and(|passes| !passes.layers.is_empty());
+        let Ok(computing) = &measured.computing else { return "as the recipe states it".to_owned() };
+        let layers = computing.passes.as_ref().is_some_and(|passes| !passes.layers.is_empty());
         format!(
             "as the recipe states it; else in proportion to run {name}: {} per step of each of {}{}",
-            seconds(measured.computing.step),
+            seconds(computing.step),
             human::count(spec.cluster.workers() as usize, "worker"),
             if layers { ", its layers as measured" } else { "" }
         )

@@ -22,7 +22,7 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Table,
         "Values drawn from ranges: `[[sweep.random]]`, written as `sweep.axes` with a range in the place of each list. Each draw \
          is one point of all its keys. Ranges are `{ uniform = [low, high] }`, `{ log-uniform = [low, high] }`, \
-         `{ integers = [low, high] }` and `{ choice = [...] }`; numbers are rounded to three digits.",
+         `{ integers = [low, high] }` and `{ choice = [...] }`; numbers are rounded to about a thousandth of their range.",
     )
     .example("[{ draws = 20, train.optimizer.lr = { log-uniform = [0.001, 1.0] } }]")
     .sweep(),

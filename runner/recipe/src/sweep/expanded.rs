@@ -169,8 +169,9 @@ fn sweep(out: &mut String, recipe: &Recipe) {
         let values: Vec<&str> = axis.points.iter().map(|point| point.toml.as_str()).collect();
         format!("{} = [{}]", written(axis), values.join(", "))
     };
-    let (single, zipped): (Vec<_>, Vec<_>) =
-        recipe.dimensions.iter().partition(|dimension| dimension.axes.len() == 1);
+    // Lone axes come first; those behind others in lockstep, as draws of one key are, keep their place.
+    let first = recipe.dimensions.iter().take_while(|dimension| dimension.axes.len() == 1).count();
+    let (single, zipped) = recipe.dimensions.split_at(first);
     if !single.is_empty() {
         let _ = writeln!(out, "\n[sweep.axes]");
     }

@@ -4,6 +4,7 @@
 //! A value depends on seed, key and number of the draw alone: more draws add points and leave the others as they are, so that
 //! their runs are reused.
 
+use crate::keys::lookup::nearest;
 use crate::sweep::axes::{AxisReader, Dimension};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -34,7 +35,7 @@ impl Range {
         match self {
             Self::Uniform(low, high) => Value::Float(rounded(low + unit * (high - low), *low, *high)),
             Self::LogUniform(low, high) => {
-                Value::Float(rounded((low.ln() + unit * (high / low).ln()).exp(), *low, *high))
+                Value::Float(log_rounded((low.ln() + unit * (high / low).ln()).exp(), *low, *high))
             }
             Self::Integers(low, high) => {
                 let count = (high - low) as f64 + 1.0;
@@ -48,9 +49,28 @@ impl Range {
     }
 }
 
-/// Three digits tell any two settings apart that matter, and can be read.
+/// To a thousandth of the range, or a little finer: that tells any two settings apart that matter, and can be read.
 fn rounded(value: f64, low: f64, high: f64) -> f64 {
-    format!("{value:.2e}").parse().unwrap_or(value).clamp(low, high)
+    let decimals = 3 - (high - low).log10().floor() as i32;
+    let rounded = match usize::try_from(decimals) {
+        Ok(decimals) if decimals <= 17 => format!("{value:.decimals$}").parse().unwrap_or(value),
+        Ok(_) => value,
+        Err(_) => {
+            let step = 10_f64.powi(-decimals);
+            (value / step).round() * step
+        }
+    };
+    rounded.clamp(low, high)
+}
+
+/// The same of a value whose logarithm is drawn: three digits, and more of a range within a factor of two.
+fn log_rounded(value: f64, low: f64, high: f64) -> f64 {
+    let finer = -(high / low - 1.0).log10().floor().min(0.0);
+    significant(value, 3 + finer as usize).parse().unwrap_or(value).clamp(low, high)
+}
+
+fn significant(value: f64, digits: usize) -> String {
+    format!("{value:.0$e}", digits.clamp(1, 17) - 1)
 }
 
 /// A number from 0 to 1, without 1.
@@ -145,6 +165,13 @@ impl AxisReader<'_> {
                         range,
                     }));
                 }
+                _ if path.len() > 1 && nearest(&entry.name, Range::NAMES).is_some() => {
+                    let name = nearest(&entry.name, Range::NAMES).unwrap_or_default();
+                    let title = format!("there is no range called `{}`", entry.name.escape_debug());
+                    let finding =
+                        Finding::new("R037", title).at(entry.name_span, format!("did you mean `{name}`?"));
+                    self.findings.push(finding.note(value::more(PATH)).suggest(Some(name)));
+                }
                 other => {
                     let names: Vec<&str> = path.iter().map(|(name, _)| name.as_str()).collect();
                     let title = format!("`{}` is drawn from nothing", names.join("."));
@@ -235,6 +262,7 @@ impl AxisReader<'_> {
                 self.findings.push(
                     Finding::new("R038", title)
                         .at(span, format!("{draws} are asked for"))
+                        .note("numbers are rounded to about a thousandth of their range")
                         .cure("ask for fewer, or write the values down as `sweep.axes`"),
                 );
                 return None;
@@ -297,6 +325,19 @@ mod tests {
             // Six standard deviations of a count of a thousand in eight thousand.
             assert!(parts.iter().all(|part| (823..1_178).contains(part)), "{range:?} {parts:?}");
         }
+    }
+
+    #[test]
+    fn values_have_the_digits_that_their_range_needs() {
+        let draw = |range: &Range, unit: f64| match range.value(unit) {
+            Value::Float(value) => value.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(draw(&Range::Uniform(0.0, 0.9), 0.123_456_7), "0.1111");
+        assert_eq!(draw(&Range::Uniform(0.999, 0.9999), 0.5), "0.99945");
+        assert_eq!(draw(&Range::Uniform(-2e6, 3e6), 0.123_456_7), "-1383000");
+        assert_eq!(draw(&Range::LogUniform(1e-3, 1.0), 0.123_456_7), "0.00235");
+        assert_eq!(draw(&Range::LogUniform(0.99, 0.999), 0.5), "0.99449");
     }
 
     #[test]

@@ -138,6 +138,10 @@ impl<'a> Loader<'a> {
         };
         let item = item(&value, value_span.source, value_span.start as usize);
         self.settle(recipe, &name, name_span);
+        if let Some((rest, draws)) = name.strip_prefix("sweep.random.").zip(only_draws(recipe)) {
+            lay_below(draws, "", rest, Entry { name: String::new(), name_span, item });
+            return;
+        }
         self.lay(recipe, &name, Entry { name: String::new(), name_span, item });
     }
 
@@ -174,6 +178,7 @@ impl<'a> Loader<'a> {
         if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
             remove_axis(axes, name);
         }
+        undraw(recipe, name);
         if let Some(zipped) = zipped(recipe, name) {
             self.findings.push(
                 Finding::new("R035", format!("`{name}` is varied already, in lockstep with others"))
@@ -315,6 +320,41 @@ fn remove_axis(axes: &mut Table, name: &str) {
         }
     }
     axes.take(first);
+}
+
+/// The table of `[[sweep.random]]`, if there is one alone.
+fn only_draws(recipe: &mut Table) -> Option<&mut Table> {
+    let Value::Table(sweep) = &mut recipe.get_mut("sweep")?.item.value else { return None };
+    let Value::List(items) = &mut sweep.get_mut("random")?.item.value else { return None };
+    let [Item { value: Value::Table(table), .. }] = items.as_mut_slice() else { return None };
+    Some(table)
+}
+
+/// Takes away the draws of a key, and a table of draws that has no other.
+fn undraw(recipe: &mut Table, name: &str) {
+    let Some(Value::Table(sweep)) = recipe.get_mut("sweep").map(|entry| &mut entry.item.value) else {
+        return;
+    };
+    let Some(entry) = sweep.get_mut("random") else { return };
+    let settings = |entry: &Entry| ["draws", "seed"].contains(&entry.name.as_str());
+    let mut remains = |item: &mut Item| match &mut item.value {
+        Value::Table(table) => {
+            let drawn = table.entries.iter().any(|entry| !settings(entry));
+            remove_axis(table, name);
+            !drawn || table.entries.iter().any(|entry| !settings(entry))
+        }
+        _ => true,
+    };
+    let is_left = match &mut entry.item.value {
+        Value::List(items) => {
+            items.retain_mut(&mut remains);
+            !items.is_empty()
+        }
+        _ => remains(&mut entry.item),
+    };
+    if !is_left {
+        sweep.take("random");
+    }
 }
 
 /// Where a key, or something above or below it, is varied in lockstep with others.

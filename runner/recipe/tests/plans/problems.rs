@@ -348,6 +348,14 @@ fn sweeps_of_draws_and_points() {
                 "random, of wrong values",
                 &["[[sweep.random]]\ndraws = 4\ntrain.optimizer.momentum = { uniform = [2.0, 3.0] }"],
             ),
+            (
+                "random, mistyped",
+                &["[[sweep.random]]\ndraws = 4\ntrain.optimizer.lr = { loguniform = [0.1, 1.0] }"],
+            ),
+            (
+                "include, again",
+                &["[sweep.axes]\nnodes.workers = [1, 2]", "[[sweep.include]]\nnodes.workers = 2"],
+            ),
             ("random, too many", &["[[sweep.random]]\ndraws = 5\nnodes.workers = { integers = [1, 4] }"]),
             ("include, without axes", &["[[sweep.include]]\nnodes.workers = 4"]),
             (

@@ -105,6 +105,33 @@ fn random_values_lie_in_their_ranges_and_more_draws_leave_them_as_they_are() {
 }
 
 #[test]
+fn what_the_command_line_says_goes_before_a_draw() {
+    let text = crate::problems::recipe(&[
+        "[[sweep.random]]\ndraws = 3\ntrain.optimizer.lr = { uniform = [0.1, 1.0] }\ndataset.seed = { integers = [1, 99] }",
+    ]);
+    let desk = crate::desk::Desk::with(&text);
+    let count = |overrides: &[&str]| {
+        let plan = desk.plan_with(overrides).expect("a plan");
+        (plan.cells.len() / plan.arms.len(), plan.cells[0].axes.len())
+    };
+    assert_eq!(count(&[]), (3, 2));
+    assert_eq!(count(&["sweep.random.draws=5"]), (5, 2));
+    assert_eq!(count(&["train.optimizer.lr=0.3"]), (3, 1));
+    assert_eq!(count(&["train.optimizer.lr=0.3", "dataset.seed=4"]), (1, 0));
+}
+
+#[test]
+fn the_written_recipe_keeps_the_order_of_axes_locksteps_and_draws() {
+    let plan = plan(&[
+        "[sweep.axes]\ndataset.seed = [1, 2]",
+        "[[sweep.zip]]\ntrain.global-batch = [100, 200]\ntrain.epochs = [2, 4]",
+        "[[sweep.random]]\ndraws = 2\ntrain.optimizer.lr = { log-uniform = [0.01, 1.0] }",
+    ]);
+    let written = crate::desk::Desk::with(&plan.expanded).plan().expect("the expanded recipe");
+    assert_eq!(labels(&written), labels(&plan));
+}
+
+#[test]
 fn draws_of_few_values_are_all_different() {
     let plan = plan(&["[[sweep.random]]\ndraws = 4\nnodes.workers = { integers = [1, 4] }"]);
     let workers: BTreeSet<u64> =
