@@ -59,6 +59,14 @@ pub enum JoinError {
         /// The run.
         run: String,
     },
+    /// A step is not the same work on both sides.
+    #[error("a step of {label} is other work on the other side: another {what}")]
+    OtherWork {
+        /// The cell of the first side.
+        label: String,
+        /// What differs: `global batch`, `model`.
+        what: &'static str,
+    },
     /// One side is after another target than the other.
     #[error("{label} has another target on the other side")]
     OtherTarget {
@@ -155,6 +163,7 @@ fn rows(
             if !by_step && cell.spec.train.target != first.plan.cells[pair[0]].spec.train.target {
                 return Err(JoinError::OtherTarget { label: first.plan.cells[pair[0]].label.clone() });
             }
+            same_work(&first.plan.cells[pair[0]], cell, by_step)?;
             let number = all.plan.cells.len();
             let mut joined =
                 Cell { arm: side, condition: condition.clone(), axes: Vec::new(), ..cell.clone() };
@@ -209,6 +218,22 @@ fn origin(all: &mut SweepRows, first: &SweepRows, second: &SweepRows) {
     all.started = first.started.min(second.started);
 }
 
+/// Refuses to compare times per step of steps that are not the same work.
+fn same_work(first: &Cell, other: &Cell, by_step: bool) -> Result<(), JoinError> {
+    let is_timed_by_step = by_step || first.spec.train.target.is_none();
+    let what = if first.spec.train.global_batch != other.spec.train.global_batch {
+        Some("global batch")
+    } else if first.spec.model.parameters() != other.spec.model.parameters() {
+        Some("model")
+    } else {
+        None
+    };
+    match what.filter(|_| is_timed_by_step) {
+        Some(what) => Err(JoinError::OtherWork { label: first.label.clone(), what }),
+        None => Ok(()),
+    }
+}
+
 /// One side as an arm: of the kind of its strategies, if they are of one.
 fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
     let kinds: BTreeSet<&str> =
@@ -256,20 +281,29 @@ fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<String> {
         doubts.push("The machines differ, and with them everything that takes time.".to_owned());
     }
     let arm = |run: &RunRow| joined.plan.cells[run.cell].arm;
-    let began = |side: usize| {
-        let runs = joined.runs.iter().filter(move |run| arm(run) == side);
-        runs.filter_map(|run| run.attempt.as_ref()).map(|attempt| attempt.started).collect::<Vec<_>>()
-    };
-    let [first, second] = [0, 1].map(began);
-    let ends = |times: &[i64]| times.iter().min().copied().zip(times.iter().max().copied());
-    if let Some(((first_from, first_to), (second_from, second_to))) = ends(&first).zip(ends(&second)) {
-        let gap = (second_from - first_to).max(first_from - second_to);
-        if gap > 0 {
-            doubts.push(format!(
-                "The sides were measured {} apart and not in turn: what changed on the machine meanwhile counts as a difference.",
-                number_format::seconds(gap as f64)
-            ));
-        }
+    let mut begins: Vec<(i64, usize)> =
+        joined.runs.iter().filter_map(|run| Some((run.attempt.as_ref()?.started, arm(run)))).collect();
+    begins.sort_unstable();
+    let turns = begins.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    let fewest = (0..2).map(|side| begins.iter().filter(|(_, of)| *of == side).count()).min().unwrap_or(0);
+    // Sides in turn change with nearly every run; two blocks change once.
+    if fewest > 0 && turns < fewest.max(2) {
+        let mean = |side: usize| {
+            let times: Vec<f64> =
+                begins.iter().filter(|(_, of)| *of == side).map(|(at, _)| *at as f64).collect();
+            times.iter().sum::<f64>() / times.len().max(1) as f64
+        };
+        doubts.push(format!(
+            "The sides were not measured in turn, but {} apart on average: what changed on the machine meanwhile counts as a difference, and \
+             more repeats do not help.",
+            number_format::seconds((mean(1) - mean(0)).abs())
+        ));
+    }
+    let [first, second] = sides.map(|side| &side.rows.plan.report);
+    if (first.min_quality, first.confidence) != (second.min_quality, second.confidence) {
+        doubts.push(
+            "The recipes differ in what they call sure or worse: the first one's settings count.".to_owned(),
+        );
     }
     let seeds = |side: usize| -> BTreeSet<u64> {
         joined.runs.iter().filter(|run| arm(run) == side).map(|run| run.seed).collect()
@@ -333,7 +367,11 @@ mod tests {
         let labels: Vec<&str> = before.plan.cells.iter().map(|cell| &*cell.label).collect();
         assert_eq!(grades, labels.iter().map(|label| (*label, Grade::Slower)).collect::<Vec<_>>());
         assert!(joined.alone.iter().all(Vec::is_empty));
-        assert!(joined.doubts.iter().any(|doubt| doubt.contains("not in turn")), "{:?}", joined.doubts);
+        assert!(
+            joined.doubts.iter().any(|doubt| doubt.contains("not measured in turn")),
+            "{:?}",
+            joined.doubts
+        );
         let same = super::joined(sides(&before, &slower(&before, 1.0 + 1e-6)), false).unwrap();
         let found = verdicts(&same.rows, &Options::default()).unwrap();
         // A difference of a millionth is certain where nothing else differs.
@@ -346,6 +384,8 @@ mod tests {
         let rows = Sample { workers: vec![2, 4], ..Sample::duel() }.rows();
         let [ps, d] = [0, 1].map(|arm| of_arm(&rows, arm));
         let joined = joined(sides(&ps, &d), false).unwrap();
+        // A sweep takes its arms in turn.
+        assert!(joined.doubts.is_empty(), "{:?}", joined.doubts);
         let conditions: BTreeSet<&str> = rows.plan.cells.iter().map(|cell| &*cell.condition).collect();
         let found: BTreeSet<&str> = joined.rows.plan.cells.iter().map(|cell| &*cell.condition).collect();
         assert_eq!(found, conditions);
@@ -412,7 +452,14 @@ mod tests {
         let mut none = rows.clone();
         none.runs.clear();
         assert!(matches!(joined(sides(&rows, &none), false), Err(JoinError::NothingInCommon { .. })));
-        let other = slower(&Sample { target: None, ..Sample::duel() }.rows(), 1.1);
+        let plain = Sample { target: None, ..Sample::duel() }.rows();
+        let mut batch = slower(&plain, 1.1);
+        batch.plan.cells.iter_mut().for_each(|cell| cell.spec.train.global_batch *= 2);
+        assert!(matches!(
+            joined(sides(&plain, &batch), false),
+            Err(JoinError::OtherWork { what: "global batch", .. })
+        ));
+        let other = slower(&plain, 1.1);
         assert!(matches!(joined(sides(&rows, &other), false), Err(JoinError::OtherTarget { .. })));
         assert!(joined(sides(&rows, &other), true).is_ok());
     }

@@ -1,7 +1,8 @@
 //! Each arm at its own best settings: what is left to compare when every arm was tuned with the same budget.
 //!
 //! Rates and schedules under `train` are searched over; the workload (workers, network, data, batch) is not. Each arm chooses for
-//! itself, by the mean of the validation metric at the end of its runs; what it is then judged by are the other samples.
+//! itself, by the mean of the validation metric at the end of some repeats, and is judged by the others: the run that made a
+//! setting the best of many was lucky, in every metric and in time, and would be again if it were judged.
 
 use crate::findings::Findings;
 use crate::study::{ArmCell, JudgedRun, PlacedCell};
@@ -22,6 +23,8 @@ pub(crate) struct Tuned {
     /// In the order of the cells of `rows`.
     pub(crate) choices: Vec<Choice>,
     pub(crate) metric: Metric,
+    /// Number of repeats that choose; the others judge. 0 where there are too few to divide.
+    pub(crate) choosers: u32,
 }
 
 /// What an arm has chosen under a condition.
@@ -48,6 +51,8 @@ pub(crate) enum Untuned {
     NothingSearched,
     /// No samples are held out.
     NoValidation,
+    /// Runs stop at the target, so that their last metric is that of the target.
+    StopsAtTarget,
     /// No run has measured a metric of the samples that are held out.
     NothingMeasured,
 }
@@ -66,7 +71,16 @@ impl Tuned {
         {
             return Err(Untuned::NoValidation);
         }
+        if findings
+            .study
+            .conditions
+            .iter()
+            .any(|condition| condition.target.is_some_and(|target| target.stop))
+        {
+            return Err(Untuned::StopsAtTarget);
+        }
         let metric = metric(findings).ok_or(Untuned::NothingMeasured)?;
+        let choosers = choosers(findings.study.repeats());
         // In the order of the plan: conditions, and arms within each.
         let mut groups: Vec<((String, usize), Vec<PlacedCell<'_, '_>>)> = Vec::new();
         for placed in findings.study.arm_cells().filter(|placed| !placed.cell.runs.is_empty()) {
@@ -77,12 +91,12 @@ impl Tuned {
             }
         }
         let chosen = groups.into_iter().map(|((condition, arm), cells)| {
-            let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric)));
+            let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric, choosers)));
             let best =
                 scored.reduce(|best, other| if better(metric, other.1, best.1) { other } else { best });
             (condition, arm, cells.clone(), best)
         });
-        let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric };
+        let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric, choosers };
         for (condition, arm, cells, best) in chosen {
             // Where each setting has a run that diverged, none is the best.
             let Some((best, score)) = best.filter(|(_, score)| score.is_finite()) else { continue };
@@ -99,14 +113,20 @@ impl Tuned {
             let (tried, missing) = (cells.len(), missing.unwrap_or_default());
             tuned.choices.push(Choice { arm, condition, values, score, tried, missing, at_edge });
         }
-        Ok(tuned)
+        // Settings that move in lockstep with something else leave nothing to choose from.
+        if tuned.choices.iter().all(|choice| choice.tried < 2) {
+            Err(Untuned::NothingSearched)
+        } else {
+            Ok(tuned)
+        }
     }
 
     fn add(&mut self, rows: &SweepRows, best: &ArmCell, condition: &str) {
         let number = self.rows.plan.cells.len();
         let cell = &rows.plan.cells[best.index];
         self.rows.plan.cells.push(Cell { condition: condition.to_owned(), axes: Vec::new(), ..cell.clone() });
-        for run in rows.runs.iter().filter(|run| run.cell == best.index) {
+        let judging = |run: &&RunRow| run.cell == best.index && run.repeat >= self.choosers;
+        for run in rows.runs.iter().filter(judging).collect::<Vec<_>>() {
             let index = self.rows.runs.len();
             self.rows.plan.runs.push(Run { cell: number, repeat: run.repeat, seed: run.seed });
             self.rows.runs.push(RunRow { index, cell: number, ..run.clone() });
@@ -143,7 +163,12 @@ fn condition(cell: &Cell, searched: &BTreeSet<String>) -> String {
         let name = axis.path.strip_suffix(".kind").unwrap_or(&axis.path);
         format!("{}={}", name.rsplit('.').next().unwrap_or(name), axis.text)
     };
-    let words = cell.axes.iter().filter(own).map(word).filter(|word| cell.condition.contains(word.as_str()));
+    let words = cell
+        .axes
+        .iter()
+        .filter(own)
+        .map(word)
+        .filter(|word| cell.condition.split(' ').any(|own| own == word));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -155,14 +180,25 @@ fn metric(findings: &Findings) -> Option<Metric> {
     CHOSEN_BY.into_iter().find(measured)
 }
 
-/// The mean of a metric at the end of the runs; a run that diverged has the worst value there is.
-fn score(cell: &ArmCell, metric: Metric) -> f64 {
+/// The fewest repeats that judge: fewer settle nothing.
+const FEWEST_JUDGES: usize = 3;
+
+/// Of five repeats or more, at most two in five choose.
+fn choosers(repeats: usize) -> u32 {
+    let choosers = repeats * 2 / 5;
+    if repeats - choosers >= FEWEST_JUDGES && repeats >= 5 { choosers as u32 } else { 0 }
+}
+
+/// The mean of a metric at the end of the runs that choose, or of all where none judges; a run that diverged has the worst value there is.
+fn score(cell: &ArmCell, metric: Metric, choosers: u32) -> f64 {
     let worst = if metric.higher_is_better() { f64::NEG_INFINITY } else { f64::INFINITY };
     let value = |judged: &JudgedRun<'_>| {
         let last = judged.last(metric).filter(|value| !value.is_nan() && !judged.has_diverged());
         last.unwrap_or(worst)
     };
-    cell.runs.iter().map(value).sum::<f64>() / cell.runs.len() as f64
+    let values: Vec<f64> =
+        cell.runs.iter().filter(|judged| choosers == 0 || judged.run.repeat < choosers).map(value).collect();
+    if values.is_empty() { worst } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
 fn better(metric: Metric, one: f64, other: f64) -> bool {
@@ -251,13 +287,19 @@ mod tests {
         let conditions: Vec<&str> = left.study.conditions.iter().map(|condition| condition.name).collect();
         assert_eq!(conditions, ["workers=2", "workers=4"]);
         let sum: usize = left.study.arm_cells().map(|placed| placed.cell.runs.len()).sum();
-        assert_eq!(sum, 20);
+        // Two of five repeats chose.
+        assert_eq!(sum, 12);
         let first =
             rows.plan.cells.iter().position(|cell| cell.arm == 1 && cell.condition == "workers=2 lr=0.4");
         let ids = |rows: &SweepRows, cell: usize| -> Vec<String> {
-            rows.runs.iter().filter(|run| run.cell == cell).map(|run| run.id.clone()).collect()
+            rows.runs
+                .iter()
+                .filter(|run| run.cell == cell && run.repeat >= 2)
+                .map(|run| run.id.clone())
+                .collect()
         };
         assert_eq!(ids(&tuned.rows, 1), ids(&rows, first.unwrap()));
+        assert_eq!([1, 3, 4, 5, 6, 10].map(choosers), [0, 0, 0, 2, 2, 4]);
     }
 
     #[test]
@@ -265,8 +307,15 @@ mod tests {
         let mut rows = searched_sweep();
         let cell =
             rows.plan.cells.iter().position(|cell| cell.arm == 1 && cell.condition == "workers=2 lr=0.4");
-        let run = rows.runs.iter_mut().find(|run| Some(run.cell) == cell).unwrap();
-        run.state = RunState::Diverged;
+        let run = |rows: &SweepRows, repeat: u32| {
+            rows.runs.iter().position(|run| Some(run.cell) == cell && run.repeat == repeat).unwrap()
+        };
+        // A run that judges has no part in the choice.
+        let place = run(&rows, 3);
+        rows.runs[place].state = RunState::Diverged;
+        assert_eq!(chosen(&rows)[1].2, "0.4");
+        let place = run(&rows, 0);
+        rows.runs[place].state = RunState::Diverged;
         assert_eq!(chosen(&rows)[1].2, "0.2");
     }
 

@@ -33,6 +33,7 @@ kind = "d-sync"
 kind = "d-sync"
 name = "merged"
 communication.schedule = "merged"
+communication.collective = "halving-doubling"
 [repeats]
 count = 3
 [report]

@@ -182,12 +182,6 @@ impl Contrast {
         Some(claims)
     }
 
-    /// The mean difference, and the other readings of the same runs.
-    pub(super) fn readings(&mut self) -> Option<(&mut Summary, Vec<&mut Summary>)> {
-        let Self { mean, whole, slow_arm, slow_baseline, .. } = self;
-        Some((mean.as_mut()?, [whole, slow_arm, slow_baseline].into_iter().flatten().collect()))
-    }
-
     fn summaries(&mut self) -> [&mut Option<Summary>; 6] {
         let Self { mean, whole, slow_arm, slow_baseline, least, most, .. } = self;
         [mean, whole, slow_arm, slow_baseline, least, most]

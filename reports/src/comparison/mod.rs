@@ -147,9 +147,9 @@ fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
             let fewest = if same_weights { 2 } else { FEWEST_PAIRS };
             let contrast =
                 comparison.of_measure(measure).filter(|contrast| contrast.pairs.exact().len() >= fewest);
-            if let Some((summary, readings)) = contrast.and_then(Contrast::readings) {
+            if let Some(summary) = contrast.and_then(|contrast| contrast.mean.as_mut()) {
                 let samples = if same_weights { &mut of_machine } else { &mut of_seeds };
-                samples.push(PlacedSummary { summary, readings, condition });
+                samples.push(PlacedSummary { summary, condition });
             }
         }
     }

@@ -2,13 +2,17 @@
 //!
 //! A plan of `merged` or `merged-exact` holds a + b M of the run's own messages and the time of each layer. Each row of MG-WFBP
 //! Table II is A alpha + B beta M with A and B of the collective and the number of workers, so that alpha = a / A and beta = b / B are
-//! those of a link, and predict any other collective, number of workers and strategy.
+//! those of a link, and predict another number of workers or another strategy. They hold what a rank does with a message beside sending it
+//! (adding, and the work per message), so that they fit the same collective best.
+//!
+//! Nothing is taken where messages follow no such line: a ring passes parts of a chunk above [`SEGMENT`] on before the rest has come,
+//! and a codec's own work would count as bytes.
 
-use super::{Computing, NoModel, Passes, gradient, table_2};
-use crate::phase_shares;
+use super::{Computing, NoModel, Passes, table_2};
+use crate::{number_format, phase_shares};
 use predict::network::LinkRates;
-use recipe::{RunSpec, Schedule, Strategy};
-use record::{Phase, ScheduleCost};
+use recipe::{Collective, Compression, ReduceOrder, RunSpec, Schedule, Strategy};
+use record::{HeldCost, Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
 
@@ -68,15 +72,42 @@ fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
             spec.strategy.kind()
         )));
     }
+    follows_a_line(spec, cost)?;
     let workers = NonZeroU32::new(spec.cluster.workers()).filter(|workers| workers.get() > 1);
     let workers = workers.ok_or_else(|| NoModel("one worker sends no messages".to_owned()))?;
     let unit = |alpha, beta| LinkRates::new(alpha, beta, 0.0).map_err(|error| wrong(&error));
     let start_ups = table_2(spec, unit(1.0, 0.0)?, workers)?.start_up();
     let per_byte = table_2(spec, unit(0.0, 1.0)?, workers)?.per_byte();
-    let plain = 4 * spec.model.parameters() as u64;
-    let coded = gradient(spec)? as f64 / plain.max(1) as f64;
-    LinkRates::new(cost.start_up / start_ups, cost.per_byte / (per_byte * coded), 0.0)
-        .map_err(|error| wrong(&error))
+    LinkRates::new(cost.start_up / start_ups, cost.per_byte / per_byte, 0.0).map_err(|error| wrong(&error))
+}
+
+/// Bytes of a chunk that a ring sends in one part.
+const SEGMENT: u64 = 256 << 10;
+
+/// The largest distance of a measured message from the line.
+const FARTHEST: f64 = 0.2;
+
+/// Refuses runs whose messages tell nothing of other messages.
+fn follows_a_line(spec: &RunSpec, cost: ScheduleCost) -> Result<(), NoModel> {
+    let refused = |reason: String| Err(NoModel(format!("its messages tell nothing of a link: {reason}")));
+    if spec.compression != Compression::None {
+        return refused("they are coded, and coding takes time too".to_owned());
+    }
+    let chunk = 4 * spec.model.parameters() as u64 / u64::from(spec.cluster.workers().max(1));
+    let forwards = spec.communication.collective == Collective::Ring
+        && spec.communication.reduce_order == ReduceOrder::Ring;
+    if forwards && chunk > SEGMENT {
+        return refused("a ring passes parts of chunks above 256 KiB on before the rest has come".to_owned());
+    }
+    match cost.held {
+        Some(HeldCost::StartUp) => return refused("no start-up time could be told apart".to_owned()),
+        Some(HeldCost::PerByte) => return refused("no time per byte could be told apart".to_owned()),
+        None => {}
+    }
+    if cost.worst > FARTHEST {
+        return refused(format!("they are up to {} off the line", number_format::percent(cost.worst)));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -84,7 +115,6 @@ mod tests {
     use super::super::forecast;
     use super::*;
     use crate::sample::Sample;
-    use recipe::{Collective, ReduceOrder};
     use record::{Nanos, Rank, ScheduleRecord};
 
     /// A plan whose messages took what a link with these rates makes of the run's own collective.
@@ -132,6 +162,30 @@ mod tests {
                 assert!((found.beta() / link.beta() - 1.0).abs() < 1e-12, "{collective:?} {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn messages_that_follow_no_line_tell_nothing() {
+        let link = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let why = |change: &dyn Fn(&mut RunSpec, &mut ScheduleCost)| {
+            let (mut spec, mut attempt) = run(Collective::Ring, ReduceOrder::Ring);
+            let mut schedule = with_plan(&spec, link, &[]);
+            change(&mut spec, schedule.cost.as_mut().unwrap());
+            attempt.schedule = Some(schedule);
+            measured(&spec, &attempt).unwrap().rates.err().map(|NoModel(reason)| reason)
+        };
+        assert_eq!(why(&|_, _| ()), None);
+        let held = why(&|_, cost| cost.held = Some(HeldCost::StartUp)).unwrap();
+        assert!(held.contains("no start-up time"), "{held}");
+        assert!(why(&|_, cost| cost.worst = 0.3).unwrap().contains("30.0\u{a0}% off the line"));
+        let halves =
+            Compression::Coded { codec: recipe::Codec::Fp16, error_feedback: false, parameters: false };
+        assert!(why(&|spec, _| spec.compression = halves).unwrap().contains("coded"));
+        // 110,100 weights among four workers are chunks of 107 KiB; among one they are more than a segment.
+        let large = why(&|spec, _| {
+            spec.cluster.seats.truncate(1);
+        });
+        assert!(large.unwrap().contains("256 KiB"));
     }
 
     #[test]

@@ -20,8 +20,6 @@ const BORROWED: f64 = 0.5;
 /// A sample, and the number of the condition that it is of.
 pub(crate) struct PlacedSummary<'a> {
     pub(crate) summary: &'a mut Summary,
-    /// Other readings of the same runs: they tell the others nothing, and borrow what the sample does.
-    pub(crate) readings: Vec<&'a mut Summary>,
     pub(crate) condition: usize,
 }
 
@@ -44,19 +42,12 @@ pub(crate) fn moderate(samples: &mut [PlacedSummary<'_>]) {
         if odd_conditions.contains(&sample.condition) || is_odd(&known, place, &prior) {
             continue;
         }
-        let borrowed = prior.freedom.min(pooled - sample.summary.freedom) * BORROWED;
-        lend(sample.summary, prior.variance, borrowed);
-        for reading in sample.readings.iter_mut().filter(|reading| reading.freedom >= 1.0) {
-            lend(reading, prior.variance, borrowed);
-        }
+        let sample = &mut *sample.summary;
+        let own = sample.freedom;
+        let borrowed = prior.freedom.min(pooled - own) * BORROWED;
+        sample.variance = (borrowed * prior.variance + own * sample.variance) / (own + borrowed);
+        sample.freedom = own + borrowed;
     }
-}
-
-/// Combines the variance of a sample with that of the others.
-fn lend(sample: &mut Summary, variance: f64, borrowed: f64) {
-    let own = sample.freedom;
-    sample.variance = (borrowed * variance + own * sample.variance) / (own + borrowed);
-    sample.freedom = own + borrowed;
 }
 
 /// A variance that is exceeded with less than this probability is too large for what the others say. A smaller one lets more
@@ -199,13 +190,8 @@ mod tests {
     fn moderated_under(variances: &[f64], conditions: &[usize]) -> Vec<Summary> {
         let mut samples: Vec<Summary> = variances.iter().map(|variance| sample(*variance)).collect();
         let placed = samples.iter_mut().zip(conditions);
-        let mut placed: Vec<PlacedSummary<'_>> = placed
-            .map(|(summary, condition)| PlacedSummary {
-                summary,
-                readings: Vec::new(),
-                condition: *condition,
-            })
-            .collect();
+        let mut placed: Vec<PlacedSummary<'_>> =
+            placed.map(|(summary, condition)| PlacedSummary { summary, condition: *condition }).collect();
         moderate(&mut placed);
         drop(placed);
         samples

@@ -69,6 +69,8 @@ struct Compared<'a> {
     /// Forward pass, backward pass, update.
     compute: f64,
     exposed: f64,
+    /// Whether the link is known by the arm's own messages, so that it is fitted and not predicted.
+    fitted: bool,
 }
 
 impl Compared<'_> {
@@ -170,6 +172,7 @@ fn probes(findings: &Findings) -> Vec<String> {
 
 /// The link of a condition whose network is not emulated, by an arm that measured its messages, and what layers took there.
 struct Probe<'a> {
+    arm: usize,
     name: &'a str,
     rates: LinkRates,
     /// Parts of the backward pass, from the input on.
@@ -185,6 +188,7 @@ impl<'a> Probe<'a> {
             let Measured { computing, rates } = measured(spec, run.attempt)?;
             let layers = computing.ok().and_then(|computing| computing.passes).map(|passes| passes.layers);
             Some(Self {
+                arm: cell.arm,
                 name: findings.study.arm_name(cell.arm),
                 rates: rates.ok()?,
                 layers: layers.unwrap_or_default(),
@@ -231,6 +235,7 @@ fn compared<'a>(
             measured: shares.length,
             compute,
             exposed: shares.exposed.unwrap_or(0.0),
+            fitted: spec.emulation.network.is_none() && probe.is_some_and(|probe| probe.arm == cell.arm),
         }),
         Err(why) => Err(format!("{name}: {}", why.0)),
     })
@@ -264,11 +269,12 @@ fn row(found: &Compared<'_>, unit: Unit) -> Row {
         compute: signed(found.forecast.compute - found.compute),
         exposed: signed(found.forecast.exposed() - found.exposed),
         left_out: unit.short(found.left_out()),
-        missed: found.missed(unit),
+        missed: if found.fitted { "fitted to its own messages".to_owned() } else { found.missed(unit) },
     }
 }
 
 fn description(all: &[Compared<'_>]) -> String {
+    let all: Vec<&Compared<'_>> = all.iter().filter(|found| !found.fitted).collect();
     let close = all.iter().filter(|found| found.error().abs() <= CLOSE).count();
     let worst = all.iter().max_by(|left, right| left.error().abs().total_cmp(&right.error().abs()));
     let worst = worst.map_or_else(String::new, |found| {
@@ -288,7 +294,7 @@ fn sentences(all: &[Compared<'_>], min_effect: f64, unit: Unit) -> Vec<String> {
         .iter()
         .enumerate()
         .flat_map(|(place, one)| all[place + 1..].iter().map(move |other| (one, other)))
-        .filter(|(one, other)| one.number == other.number)
+        .filter(|(one, other)| one.number == other.number && !one.fitted && !other.fitted)
         .filter(|(one, other)| (one.measured / other.measured).ln().abs() > min_effect.ln_1p())
         .map(|(one, other)| (one.measured < other.measured) == (one.forecast.step < other.forecast.step))
         .collect();
@@ -308,7 +314,7 @@ fn sentences(all: &[Compared<'_>], min_effect: f64, unit: Unit) -> Vec<String> {
 fn regret(all: &[Compared<'_>], unit: Unit) -> Option<String> {
     let conditions: std::collections::BTreeSet<usize> = all.iter().map(|found| found.number).collect();
     let costs = conditions.into_iter().filter_map(|number| {
-        let arms = || all.iter().filter(|found| found.number == number);
+        let arms = || all.iter().filter(|found| found.number == number && !found.fitted);
         let chosen = arms().min_by(|one, other| one.forecast.step.total_cmp(&other.forecast.step))?;
         let best = arms().min_by(|one, other| one.measured.total_cmp(&other.measured))?;
         (arms().count() > 1).then_some((

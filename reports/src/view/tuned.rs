@@ -4,10 +4,10 @@ use super::scoreboard::{Board, boards};
 use super::verdicts::{VerdictGroup, verdict_groups};
 use crate::chart::Key;
 use crate::findings::Findings;
+use crate::number_format;
 use crate::tuned::{Choice, Tuned, Untuned};
 use crate::verdict::{self, metric_words, value_words};
 use crate::{Options, ReportError};
-use recipe::Metric;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,9 @@ impl Section {
     pub(crate) fn of(findings: &Findings, options: &Options) -> Result<Option<Self>, ReportError> {
         let tuned = match Tuned::of(findings) {
             Ok(tuned) => tuned,
-            Err(Untuned::NothingSearched | Untuned::NothingMeasured) => return Ok(None),
+            Err(Untuned::NothingSearched | Untuned::NothingMeasured | Untuned::StopsAtTarget) => {
+                return Ok(None);
+            }
             Err(Untuned::NoValidation) => return Ok(Some(Self::default())),
         };
         let left = Findings::of(&tuned.rows, options)?;
@@ -79,7 +81,12 @@ impl Section {
             choices: tuned.choices.iter().map(row).collect(),
             cautions: cautions(&tuned),
             edges: tuned.choices.iter().flat_map(edge).collect(),
-            groups: groups.map(|(verdicts, board)| Group { verdicts, board }).collect(),
+            // Runs that chose a setting do not judge it.
+            groups: if tuned.choosers > 0 {
+                groups.map(|(verdicts, board)| Group { verdicts, board }).collect()
+            } else {
+                Vec::new()
+            },
         }))
     }
 }
@@ -87,21 +94,15 @@ impl Section {
 /// What speaks against taking the arms for equally well tuned.
 fn cautions(tuned: &Tuned) -> Vec<String> {
     let mut cautions = Vec::new();
-    let targets = tuned.rows.plan.cells.iter().filter_map(|cell| cell.spec.train.target);
-    let validated = |metric: Metric| {
-        matches!(
-            metric,
-            Metric::ValidationAccuracy
-                | Metric::ValidationTop5Accuracy
-                | Metric::ValidationLoss
-                | Metric::ValidationPerplexity
-        )
-    };
-    if targets.into_iter().any(|target| validated(target.metric)) {
+    if tuned.choosers == 0 {
         cautions.push(
-            "The target is of the held-out samples, too: an arm that varies more with its setting is favoured. A target of the test samples is not."
-                .to_owned(),
+            "With fewer than five repeats the runs that chose a setting would also judge it, so that the arms are not compared here.".to_owned(),
         );
+    } else {
+        cautions.push(format!(
+            "The first {} of each setting choose, the others judge.",
+            number_format::plural(tuned.choosers as usize, "repeat")
+        ));
     }
     let mut tried: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for choice in &tuned.choices {

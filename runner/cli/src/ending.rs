@@ -243,7 +243,7 @@ pub(crate) fn exit(rows: &SweepRows) -> Exit {
     if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
 }
 
-fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
+pub(crate) fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
     let target = rows.plan.cells[run.cell].spec.train.target;
     match run.state {
         RunState::Failed

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
-use store::{Selection, Store, StoreError, SweepRows};
+use store::{RunRow, Selection, Store, StoreError, SweepRows};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -30,7 +30,9 @@ Examples:
 A is the baseline. Arms are compared with themselves, under each condition that
 both sides have; where each side has one arm, that with the other. The rule is
 that of the page: runs in pairs by their seeds, and a difference counts if it is
-surely beyond --min-effect. Runs that were taken from an earlier sweep have its
+surely beyond --min-effect; --fail-if tests all conditions as one claim. What
+changed on the machine between two sweeps counts as a difference: for a gate,
+run both versions in turn. Runs that were taken from an earlier sweep have its
 numbers; `bakeoff run RECIPE --fresh` measures again.";
 
 /// Arguments of `compare`.
@@ -90,15 +92,20 @@ impl Fault {
         }
     }
 
-    /// Whether it is so of an arm. Of runs that `stop` at the target no final metric is compared.
-    fn is_of(self, verdict: &Verdict, stops: bool) -> bool {
+    /// Whether it is so of an arm.
+    fn is_of(self, found: &Compared, verdict: &Verdict, low: Option<f64>) -> bool {
         match self {
-            Self::Slower => {
-                matches!(verdict.grade, Some(Grade::Slower | Grade::DidNotReach | Grade::Diverged))
+            Self::Slower => match verdict.grade {
+                Some(Grade::DidNotReach | Grade::Diverged) => found.falls_short_more(&verdict.condition),
+                grade => grade == Some(Grade::Slower),
+            },
+            Self::Uncertain => {
+                let edge = 1.0 / (1.0 + found.joined.rows.plan.report.min_effect);
+                let surely_not_slower = low.is_some_and(|low| low > edge);
+                matches!(verdict.grade, None | Some(Grade::Open | Grade::SlowerOpen)) && !surely_not_slower
             }
-            Self::Uncertain => matches!(verdict.grade, None | Some(Grade::Open | Grade::SlowerOpen)),
             Self::Worse => {
-                let unknown = verdict.quality.is_none() && !stops;
+                let unknown = verdict.quality.is_none() && !found.stops(&verdict.condition);
                 unknown
                     || verdict.quality.is_some_and(Quality::is_lost)
                     || verdict.grade == Some(Grade::Diverged)
@@ -183,18 +190,46 @@ impl Compared {
         Ok(reports::verdicts(&self.joined.rows, &page::options())?)
     }
 
-    /// What is so of any arm, and where, in the order of the faults.
+    /// Whether all runs of a condition stop at the target, so that no final metric is compared.
+    fn stops(&self, condition: &str) -> bool {
+        let mut own = self.joined.rows.plan.cells.iter().filter(|cell| cell.condition == condition);
+        own.all(|cell| cell.spec.train.target.is_some_and(|target| target.stop))
+    }
+
+    /// Whether a larger part of the second side's runs fell short than of the first one's.
+    fn falls_short_more(&self, condition: &str) -> bool {
+        let rows = &self.joined.rows;
+        let part = |side: usize| {
+            let of_side = |run: &&RunRow| {
+                let cell = &rows.plan.cells[run.cell];
+                cell.arm == side && cell.condition == condition
+            };
+            let runs: Vec<&RunRow> = rows.runs.iter().filter(of_side).collect();
+            let short = runs.iter().filter(|run| ending::fell_short(rows, run)).count();
+            short as f64 / runs.len().max(1) as f64
+        };
+        part(1) > part(0)
+    }
+
+    /// What is so of any arm, and where, in the order of the faults. One claim is made of all conditions, so that each of them is tested
+    /// at its part of the level (Bonferroni).
     fn faults(&self, wanted: &[Fault]) -> Result<Vec<(Fault, Vec<String>)>, Failure> {
-        let verdicts = self.verdicts()?;
-        let cells = &self.joined.rows.plan.cells;
-        let stops = |verdict: &Verdict| {
-            let mut own = cells.iter().filter(|cell| cell.condition == verdict.condition);
-            own.all(|cell| cell.spec.train.target.is_some_and(|target| target.stop))
+        let mut rows = self.joined.rows.clone();
+        let doubt = 1.0 - rows.plan.report.confidence;
+        rows.plan.report.confidence = 1.0 - doubt / self.joined.pairs.len().max(1) as f64;
+        let strict = reports::verdicts(&rows, &page::options())?;
+        let usual = self.verdicts()?;
+        let measured = reports::verdict_rows(&self.joined.rows, &page::options())?;
+        let low = |verdict: &Verdict| {
+            let mut own = measured.iter().filter(|row| row.condition == verdict.condition && row.decides);
+            own.next().and_then(|row| row.low)
         };
         let mut found = Vec::new();
         for fault in Fault::ALL.into_iter().filter(|fault| wanted.contains(fault)) {
-            let of_fault =
-                verdicts.iter().filter(|verdict| !verdict.baseline && fault.is_of(verdict, stops(verdict)));
+            let verdicts = if fault == Fault::Uncertain { &usual } else { &strict };
+            let of_fault = verdicts
+                .iter()
+                .filter(|verdict| !verdict.baseline && fault.is_of(self, verdict, low(verdict)));
             let mut cells: Vec<String> = of_fault
                 .map(|verdict| {
                     if verdict.condition.is_empty() { &verdict.arm } else { &verdict.condition }.clone()

@@ -13,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use predict::network::{LinkRates, NamedNetwork};
 use recipe::{Cell, Model, Plan, RunSpec};
 use record::Nanos;
-use reports::{Computing, Forecast, Measured, NoModel, forecast, measured};
+use reports::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::Store;
@@ -33,7 +33,8 @@ all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
 Layers take time in the proportion of their arithmetic, arithmetic on what is
 received is free. --from takes what the recipe does not state from a run: how
 long a worker computes, and, of a run with the schedule `merged` or
-`merged-exact`, what each layer and each message took.";
+`merged-exact`, what each layer and each message took; it is surest of the same
+collective, and says so where messages follow no line.";
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
@@ -112,7 +113,7 @@ impl Source {
         Ok(Self { name, spec, measured })
     }
 
-    /// The computing of a cell, in proportion to the samples of a worker.
+    /// The computing of a cell: forward and backward pass in proportion to the samples of a worker.
     fn computing(&self, spec: &RunSpec) -> Result<Computing, NoModel> {
         if !is_same_network(&spec.model, &self.spec.model) {
             return Err(NoModel(format!("run {} trained another model", self.name)));
@@ -125,7 +126,12 @@ impl Source {
             .computing
             .clone()
             .map_err(|NoModel(reason)| NoModel(format!("run {name} tells no computing: {reason}")))?;
-        Ok(Computing { step: step * batch(spec) / batch(&self.spec), passes })
+        let ratio = batch(spec) / batch(&self.spec);
+        let Some(passes) = passes else { return Ok(Computing { step: step * ratio, passes }) };
+        // The update is of the weights, however many samples there were.
+        let passes = Passes { forward: passes.forward * ratio, backward: passes.backward * ratio, ..passes };
+        let step = passes.forward + passes.backward + passes.update;
+        Ok(Computing { step, passes: Some(passes) })
     }
 }
 

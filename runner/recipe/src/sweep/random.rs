@@ -1,8 +1,8 @@
 //! `[[sweep.random]]`: values drawn from ranges. Each draw is one point of all axes of its table, as in random search (Bergstra
 //! and Bengio, "Random search for hyper-parameter optimization", 2012).
 //!
-//! A value depends on seed, key and number of the draw alone: more draws add points and leave the others as they are, so that
-//! their runs are reused.
+//! A value depends on seed, key and number of the draw, and where all values of a draw are there already on the number of the trial: more
+//! draws add points and leave the others as they are, so that their runs are reused.
 
 use crate::keys::lookup::nearest;
 use crate::sweep::axes::{AxisReader, Dimension};
@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 const PATH: &str = "sweep.random";
 /// Draws of one table: far beyond use.
 const MOST: i64 = 10_000;
-/// Trials for a draw that is not there yet.
-const TRIES: u32 = 200;
+/// Trials for a draw that is not there yet: of 200 values the last one is found nearly always.
+const TRIES: u32 = 4_000;
 const SEED: i64 = 1;
 
 /// The values that one key is drawn from.
