@@ -56,7 +56,7 @@ pub enum JoinError {
     /// The same run on both sides.
     #[error("run {run} is on both sides")]
     SameRun {
-        /// The run.
+        /// Its id.
         run: String,
     },
     /// A step is not the same work on both sides.
