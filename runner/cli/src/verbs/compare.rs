@@ -172,8 +172,9 @@ impl Compared {
         }
         joined.rows.plan.report.min_effect = args.min_effect.unwrap_or(joined.rows.plan.report.min_effect);
         if let Some(file) = &args.output {
-            let either = format!("({}) or ({})", sides[0].selection, sides[1].selection);
-            let selection = Selection::parse(&either)?;
+            let texts = [0, 1].map(|side: usize| sides[side].selection.to_string());
+            let either = texts.iter().filter(|text| !text.trim().is_empty()).map(|text| format!("({text})"));
+            let selection = Selection::parse(&either.collect::<Vec<_>>().join(" or "))?;
             let compared = Self { names, sides, joined };
             let options = Options { remarks: compared.remarks(), ..page::options() };
             let content =

@@ -118,6 +118,13 @@ impl Source {
         if !is_same_network(&spec.model, &self.spec.model) {
             return Err(NoModel(format!("run {} trained another model", self.name)));
         }
+        let same = [
+            (spec.threads.worker == self.spec.threads.worker, "its workers had another number of threads"),
+            (spec.train.accumulate == self.spec.train.accumulate, "its batches had another number of pieces"),
+        ];
+        if let Some((_, reason)) = same.into_iter().find(|(same, _)| !same) {
+            return Err(NoModel(format!("run {} tells no computing: {reason}", self.name)));
+        }
         let batch =
             |spec: &RunSpec| f64::from(spec.train.global_batch) / f64::from(spec.cluster.workers().max(1));
         let name = &self.name;
