@@ -185,7 +185,7 @@ mod tests {
         let step = |time: Duration| json!({ "emulation": { "compute": { "step_time": time } } });
         let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
         assert_eq!(told(before.clone(), now), ["compute.step-time is 8s, was 20ms"]);
-        assert_eq!(told(json!({}), before), ["what is emulated is another, was not set"]);
+        assert_eq!(told(json!({}), before), ["what is emulated is compute, was not set"]);
         let scale = |scale: Value| json!({ "train": { "schedule": { "scale": scale } } });
         assert_eq!(
             told(scale(json!("none")), scale(json!({ "linear": { "reference_batch": 32 } }))),
