@@ -1,11 +1,11 @@
-//! Each arm at its own best settings: what is left to compare when every arm was tuned with the same budget.
+//! The comparison of arms that each have their own best settings.
 //!
 //! Rates and schedules under `train` are searched over; the workload (workers, network, data, batch) is not. Each arm chooses for
 //! itself, by the mean of the validation metric at the end of some repeats, and is judged by the others: the run that made a
 //! setting the best of many was lucky, in every metric and in time, and would be again if it were judged.
 
 use crate::findings::Findings;
-use crate::study::{ArmCell, JudgedRun, PlacedCell};
+use crate::study::{ArmCell, Condition, JudgedRun, PlacedCell};
 use recipe::{AxisValue, Cell, Metric, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
@@ -57,68 +57,49 @@ pub(crate) enum Untuned {
     NothingMeasured,
 }
 
+/// The cells of an arm that differ in what is searched over alone.
+struct Search<'s, 'a> {
+    condition: String,
+    arm: usize,
+    cells: Vec<PlacedCell<'s, 'a>>,
+}
+
 impl Tuned {
     pub(crate) fn of(findings: &Findings) -> Result<Self, Untuned> {
         let rows = findings.rows();
         let searched = searched(&rows.plan.cells);
-        if searched.is_empty() {
-            return Err(Untuned::NothingSearched);
-        }
-        if findings
-            .study
-            .arm_cells()
-            .all(|placed| rows.plan.cells[placed.cell.index].spec.dataset.validation <= 0.0)
-        {
-            return Err(Untuned::NoValidation);
-        }
-        if findings
-            .study
-            .conditions
-            .iter()
-            .any(|condition| condition.target.is_some_and(|target| target.stop))
-        {
-            return Err(Untuned::StopsAtTarget);
-        }
+        check(findings, &searched)?;
         let metric = metric(findings).ok_or(Untuned::NothingMeasured)?;
         let choosers = choosers(findings.study.repeats());
-        // In the order of the plan: conditions, and arms within each.
-        let mut groups: Vec<((String, usize), Vec<PlacedCell<'_, '_>>)> = Vec::new();
-        for placed in findings.study.arm_cells().filter(|placed| !placed.cell.runs.is_empty()) {
-            let key = (condition(&rows.plan.cells[placed.cell.index], &searched), placed.cell.arm);
-            match groups.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, cells)) => cells.push(placed),
-                None => groups.push((key, vec![placed])),
-            }
-        }
-        let chosen = groups.into_iter().map(|((condition, arm), cells)| {
-            let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric, choosers)));
-            let best =
-                scored.reduce(|best, other| if better(metric, other.1, best.1) { other } else { best });
-            (condition, arm, cells.clone(), best)
-        });
         let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric, choosers };
-        for (condition, arm, cells, best) in chosen {
-            // Where each setting has a run that diverged, none is the best.
-            let Some((best, score)) = best.filter(|(_, score)| score.is_finite()) else { continue };
-            let own = |cell: &ArmCell| -> Vec<AxisValue> {
-                let axes = rows.plan.cells[cell.index].axes.iter();
-                axes.filter(|axis| searched.contains(axis.path.as_str())).cloned().collect()
-            };
-            let all: Vec<Vec<AxisValue>> = cells.iter().map(|placed| own(placed.cell)).collect();
-            let values = own(best);
-            let at_edge = values.iter().filter_map(|value| edge(value, &all)).collect();
-            tuned.add(rows, best, &condition);
-            let missing =
-                cells.iter().map(|placed| placed.cell.planned.saturating_sub(placed.cell.runs.len())).max();
-            let (tried, missing) = (cells.len(), missing.unwrap_or_default());
-            tuned.choices.push(Choice { arm, condition, values, score, tried, missing, at_edge });
+        for search in searches(findings, &searched) {
+            tuned.choose(rows, &searched, search);
         }
         // Settings that move in lockstep with something else leave nothing to choose from.
         if tuned.choices.iter().all(|choice| choice.tried < 2) {
-            Err(Untuned::NothingSearched)
-        } else {
-            Ok(tuned)
+            return Err(Untuned::NothingSearched);
         }
+        Ok(tuned)
+    }
+
+    fn choose(&mut self, rows: &SweepRows, searched: &BTreeSet<String>, search: Search<'_, '_>) {
+        let Search { condition, arm, cells } = search;
+        let (metric, choosers) = (self.metric, self.choosers);
+        let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric, choosers)));
+        let best = scored.reduce(|best, other| if better(metric, other.1, best.1) { other } else { best });
+        // Where each setting has a run that diverged, none is the best.
+        let Some((best, score)) = best.filter(|(_, score)| score.is_finite()) else { return };
+        let own = |cell: &ArmCell| -> Vec<AxisValue> {
+            let axes = rows.plan.cells[cell.index].axes.iter();
+            axes.filter(|axis| searched.contains(axis.path.as_str())).cloned().collect()
+        };
+        let all: Vec<Vec<AxisValue>> = cells.iter().map(|placed| own(placed.cell)).collect();
+        let values = own(best);
+        let at_edge = values.iter().filter_map(|value| edge(value, &all)).collect();
+        let missing = |placed: &PlacedCell| placed.cell.planned.saturating_sub(placed.cell.runs.len());
+        let missing = cells.iter().map(missing).fold(0, usize::max);
+        self.add(rows, best, &condition);
+        self.choices.push(Choice { arm, condition, values, score, tried: cells.len(), missing, at_edge });
     }
 
     fn add(&mut self, rows: &SweepRows, best: &ArmCell, condition: &str) {
@@ -132,6 +113,35 @@ impl Tuned {
             self.rows.runs.push(RunRow { index, cell: number, ..run.clone() });
         }
     }
+}
+
+/// Why nothing can be chosen.
+fn check(findings: &Findings, searched: &BTreeSet<String>) -> Result<(), Untuned> {
+    let cells = &findings.rows().plan.cells;
+    let stops = |condition: &Condition<'_>| condition.target.is_some_and(|target| target.stop);
+    if searched.is_empty() {
+        Err(Untuned::NothingSearched)
+    } else if cells.iter().all(|cell| cell.spec.dataset.validation <= 0.0) {
+        Err(Untuned::NoValidation)
+    } else if findings.study.conditions.iter().any(stops) {
+        Err(Untuned::StopsAtTarget)
+    } else {
+        Ok(())
+    }
+}
+
+/// In the order of the plan: conditions, and arms within each.
+fn searches<'s, 'a>(findings: &'s Findings<'a>, searched: &BTreeSet<String>) -> Vec<Search<'s, 'a>> {
+    let mut all: Vec<Search<'s, 'a>> = Vec::new();
+    for placed in findings.study.arm_cells().filter(|placed| !placed.cell.runs.is_empty()) {
+        let arm = placed.cell.arm;
+        let condition = condition(&findings.rows().plan.cells[placed.cell.index], searched);
+        match all.iter_mut().find(|search| search.arm == arm && search.condition == condition) {
+            Some(search) => search.cells.push(placed),
+            None => all.push(Search { condition, arm, cells: vec![placed] }),
+        }
+    }
+    all
 }
 
 fn emptied(rows: &SweepRows) -> SweepRows {
@@ -155,21 +165,16 @@ fn searched(cells: &[Cell]) -> BTreeSet<String> {
     varied.map(|(path, _)| path.to_owned()).collect()
 }
 
-/// The axes of a condition that are not searched over: `workers=4`.
+/// The name of a condition without the axes that are searched over: `workers=4`.
 fn condition(cell: &Cell, searched: &BTreeSet<String>) -> String {
-    // The values of the arm's own axes are part of its name.
-    let own = |axis: &&AxisValue| !axis.path.starts_with("strategy.") && !searched.contains(&axis.path);
-    let word = |axis: &AxisValue| {
-        let name = axis.path.strip_suffix(".kind").unwrap_or(&axis.path);
-        format!("{}={}", name.rsplit('.').next().unwrap_or(name), axis.text)
-    };
-    let words = cell
-        .axes
-        .iter()
-        .filter(own)
-        .map(word)
-        .filter(|word| cell.condition.split(' ').any(|own| own == word));
-    words.collect::<Vec<_>>().join(" ")
+    let mut words = format!(" {} ", cell.condition);
+    for axis in cell.axes.iter().filter(|axis| searched.contains(&axis.path)) {
+        // Two axes with the same short name are labelled by their paths.
+        for name in [axis.short(), &axis.path] {
+            words = words.replacen(&format!(" {name}={} ", axis.text), " ", 1);
+        }
+    }
+    words.trim().to_owned()
 }
 
 fn metric(findings: &Findings) -> Option<Metric> {
@@ -192,9 +197,9 @@ fn choosers(repeats: usize) -> u32 {
 /// The mean of a metric at the end of the runs that choose, or of all where none judges; a run that diverged has the worst value there is.
 fn score(cell: &ArmCell, metric: Metric, choosers: u32) -> f64 {
     let worst = if metric.higher_is_better() { f64::NEG_INFINITY } else { f64::INFINITY };
-    let value = |judged: &JudgedRun<'_>| {
-        let last = judged.last(metric).filter(|value| !value.is_nan() && !judged.has_diverged());
-        last.unwrap_or(worst)
+    let value = |judged: &JudgedRun<'_>| match judged.last(metric) {
+        Some(value) if !value.is_nan() && !judged.has_diverged() => value,
+        Some(_) | None => worst,
     };
     let values: Vec<f64> =
         cell.runs.iter().filter(|judged| choosers == 0 || judged.run.repeat < choosers).map(value).collect();
@@ -210,7 +215,7 @@ fn edge(value: &AxisValue, all: &[Vec<AxisValue>]) -> Option<(String, &'static s
     let own = value.number?;
     let numbers = all.iter().flatten().filter(|other| other.path == value.path).map(|other| other.number);
     let numbers: Vec<f64> = numbers.collect::<Option<_>>()?;
-    let name = value.path.rsplit('.').next().unwrap_or(&value.path).to_owned();
+    let name = value.short().to_owned();
     let (least, most) =
         numbers.iter().fold((own, own), |(least, most), other| (least.min(*other), most.max(*other)));
     match (own <= least, own >= most) {
@@ -282,7 +287,7 @@ mod tests {
         let edges: Vec<_> =
             tuned.choices.iter().map(|choice| choice.at_edge.first().map(|edge| edge.1)).collect();
         assert_eq!(edges, [Some("smallest"), Some("largest"), Some("smallest"), None]);
-        // What is left is a sweep of one condition per number of workers, with the runs of the chosen cells.
+        // The rows have one condition per number of workers, and the runs of the chosen cells.
         let left = Findings::of(&tuned.rows, &Options::default()).unwrap();
         let conditions: Vec<&str> = left.study.conditions.iter().map(|condition| condition.name).collect();
         assert_eq!(conditions, ["workers=2", "workers=4"]);
@@ -300,6 +305,20 @@ mod tests {
         };
         assert_eq!(ids(&tuned.rows, 1), ids(&rows, first.unwrap()));
         assert_eq!([1, 3, 4, 5, 6, 10].map(choosers), [0, 0, 0, 2, 2, 4]);
+    }
+
+    #[test]
+    fn a_condition_keeps_what_is_not_searched_over() {
+        let searched: BTreeSet<String> = [LR, "train.lr-schedule.warmup"].map(str::to_owned).into();
+        let mut cell = searched_sweep().plan.cells[0].clone();
+        let axis =
+            |path: &str, text: &str| AxisValue { path: path.to_owned(), text: text.to_owned(), number: None };
+        cell.axes =
+            vec![axis(LR, "0.1"), axis("train.lr-schedule.warmup", "0 epochs"), axis("dataset.seed", "1")];
+        cell.condition = "workers=2 lr=0.1 warmup=0 epochs dataset.seed=1".to_owned();
+        assert_eq!(condition(&cell, &searched), "workers=2 dataset.seed=1");
+        cell.condition = "train.optimizer.lr=0.1 warmup=0 epochs".to_owned();
+        assert_eq!(condition(&cell, &searched), "");
     }
 
     #[test]

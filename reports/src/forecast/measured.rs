@@ -5,11 +5,12 @@
 //! those of a link, and predict another number of workers or another strategy. They hold what a rank does with a message beside sending it
 //! (adding, and the work per message), so that they fit the same collective best.
 //!
-//! Nothing is taken where messages follow no such line: a ring passes parts of a chunk above [`SEGMENT`] on before the rest has come,
+//! Nothing is taken where messages follow no such line: a ring passes parts of a chunk above [`RING_SEGMENT`] on before the rest has come,
 //! and a codec's own work would count as bytes.
 
 use super::{Computing, NoModel, Passes, table_2};
 use crate::{number_format, phase_shares};
+use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;
 use recipe::{Collective, Compression, ReduceOrder, RunSpec, Schedule, Strategy};
 use record::{HeldCost, Phase, ScheduleCost};
@@ -81,9 +82,6 @@ fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
     LinkRates::new(cost.start_up / start_ups, cost.per_byte / per_byte, 0.0).map_err(|error| wrong(&error))
 }
 
-/// Bytes of a chunk that a ring sends in one part.
-const SEGMENT: u64 = 256 << 10;
-
 /// The largest distance of a measured message from the line.
 const FARTHEST: f64 = 0.2;
 
@@ -96,7 +94,7 @@ fn follows_a_line(spec: &RunSpec, cost: ScheduleCost) -> Result<(), NoModel> {
     let chunk = 4 * spec.model.parameters() as u64 / u64::from(spec.cluster.workers().max(1));
     let forwards = spec.communication.collective == Collective::Ring
         && spec.communication.reduce_order == ReduceOrder::Ring;
-    if forwards && chunk > SEGMENT {
+    if forwards && chunk > RING_SEGMENT as u64 {
         return refused("a ring passes parts of chunks above 256 KiB on before the rest has come".to_owned());
     }
     match cost.held {

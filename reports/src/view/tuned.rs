@@ -8,6 +8,7 @@ use crate::number_format;
 use crate::tuned::{Choice, Tuned, Untuned};
 use crate::verdict::{self, metric_words, value_words};
 use crate::{Options, ReportError};
+use recipe::AxisValue;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,43 +53,44 @@ impl Section {
             }
             Err(Untuned::NoValidation) => return Ok(Some(Self::default())),
         };
-        let left = Findings::of(&tuned.rows, options)?;
-        let groups = verdict_groups(&left, &verdict::all(&left)).into_iter().zip(boards(&left));
-        let name = |choice: &Choice| findings.study.arm_name(choice.arm);
-        let row = |choice: &Choice| Row {
-            key: Key::of_arm(choice.arm, name(choice)),
+        let choices = tuned.choices.iter().map(|choice| Row {
+            key: Key::of_arm(choice.arm, findings.study.arm_name(choice.arm)),
             condition: choice.condition.clone(),
             chosen: words(choice),
             score: value_words(tuned.metric, choice.score),
             tried: choice.tried.to_string(),
-        };
-        let place = |choice: &Choice| {
-            if choice.condition.is_empty() { String::new() } else { format!(" at {}", choice.condition) }
-        };
-        let edge = |choice: &Choice| {
-            let sentence = |(axis, side): &(String, &str)| {
-                format!(
-                    "The best {axis} of {}{} is the {side} that was tried with it: beyond it may lie a better one.",
-                    name(choice),
-                    place(choice)
-                )
-            };
-            choice.at_edge.iter().map(sentence).collect::<Vec<_>>()
-        };
+        });
         Ok(Some(Self {
             metric: metric_words(tuned.metric),
             has_conditions: tuned.choices.iter().any(|choice| !choice.condition.is_empty()),
-            choices: tuned.choices.iter().map(row).collect(),
+            choices: choices.collect(),
             cautions: cautions(&tuned),
-            edges: tuned.choices.iter().flat_map(edge).collect(),
-            // Runs that chose a setting do not judge it.
-            groups: if tuned.choosers > 0 {
-                groups.map(|(verdicts, board)| Group { verdicts, board }).collect()
-            } else {
-                Vec::new()
-            },
+            edges: tuned.choices.iter().flat_map(|choice| edges(findings, choice)).collect(),
+            groups: groups(&tuned, options)?,
         }))
     }
+}
+
+/// The verdicts of the repeats that judge. Runs that chose a setting do not judge it.
+fn groups(tuned: &Tuned, options: &Options) -> Result<Vec<Group>, ReportError> {
+    if tuned.choosers == 0 {
+        return Ok(Vec::new());
+    }
+    let left = Findings::of(&tuned.rows, options)?;
+    let verdicts = verdict_groups(&left, &verdict::all(&left));
+    Ok(verdicts.into_iter().zip(boards(&left)).map(|(verdicts, board)| Group { verdicts, board }).collect())
+}
+
+/// A sentence for each value beyond which nothing was tried.
+fn edges(findings: &Findings, choice: &Choice) -> Vec<String> {
+    let name = findings.study.arm_name(choice.arm);
+    let place = if choice.condition.is_empty() { String::new() } else { format!(" at {}", choice.condition) };
+    let sentence = |(axis, side): &(String, &str)| {
+        format!(
+            "The best {axis} of {name}{place} is the {side} that was tried with it: beyond it may lie a better one."
+        )
+    };
+    choice.at_edge.iter().map(sentence).collect()
 }
 
 /// What speaks against taking the arms for equally well tuned.
@@ -126,8 +128,6 @@ fn cautions(tuned: &Tuned) -> Vec<String> {
 
 /// `lr=0.2 momentum=0.9`.
 fn words(choice: &Choice) -> String {
-    let word = |value: &recipe::AxisValue| {
-        format!("{}={}", value.path.rsplit('.').next().unwrap_or(&value.path), value.text)
-    };
+    let word = |value: &AxisValue| format!("{}={}", value.short(), value.text);
     choice.values.iter().map(word).collect::<Vec<_>>().join(" ")
 }

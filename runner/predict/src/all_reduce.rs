@@ -14,6 +14,10 @@ use crate::linear::Linear;
 use crate::network::LinkRates;
 use std::num::NonZeroU32;
 
+/// The most bytes that a ring sends in one part: it passes parts of larger chunks on before the rest has come, and is then faster than
+/// its row.
+pub const RING_SEGMENT: usize = 256 << 10;
+
 /// Table II, row 1.
 pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {
     let rounds = rounds(workers);

@@ -54,8 +54,8 @@ use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
 use std::ops::Range;
 
-/// The most elements of a segment: 256 KiB.
-const SEGMENT: usize = 64 << 10;
+/// The most elements of a segment.
+const SEGMENT: usize = predict::all_reduce::RING_SEGMENT / size_of::<f32>();
 /// The most segments of a chunk that are on their way at once.
 const WINDOW: usize = 16;
 

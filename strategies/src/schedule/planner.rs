@@ -306,3 +306,40 @@ pub(crate) fn describe(
     };
     buckets.spans().iter().enumerate().map(bucket).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Measurements come in the order of the backward pass; what is kept of them is in that of the forward pass.
+    #[test]
+    fn layers_keep_their_own_times() {
+        let layout = Layout::new(
+            [("first", 10), ("middle", 20), ("last", 40)].map(|(name, size)| (name.to_owned(), size)),
+        );
+        let millis = |times: &[u64]| times.iter().map(|time| Nanos(time * 1_000_000)).collect::<Vec<_>>();
+        let sections = Sections::default();
+        let mut planner =
+            Planner::new(recipe::Schedule::Merged, &layout, &sections, StepBound::OwnMessages).unwrap();
+        for step in 1..=8 {
+            // 1 ms and 0.1 ms per element.
+            let messages = if step % 2 == 0 { vec![5, 3, 2] } else { vec![8] };
+            let measured = MeasuredStep {
+                forward: Nanos(7_000_000),
+                backward: millis(&[30, 20, 10]),
+                messages: millis(&messages),
+            };
+            planner.add(step, &layout, &measured);
+        }
+        let plan = planner.plan(&layout, &planner.medians());
+        // They travel as 32-bit numbers of seconds.
+        let close = |one: &Nanos, other: &Nanos| one.0.abs_diff(other.0) < 10;
+        let layers = &plan.origin.layers;
+        assert!(
+            layers.iter().zip(&millis(&[10, 20, 30])).all(|(one, other)| close(one, other)),
+            "{layers:?}"
+        );
+        assert_eq!(layers.len(), 3);
+        assert!(close(&plan.origin.cost.unwrap().computed, &Nanos(67_000_000)));
+    }
+}

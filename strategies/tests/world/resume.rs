@@ -59,9 +59,10 @@ fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) 
             Event::Schedule(record) => {
                 let planned = record.buckets.iter().map(|bucket| (&bucket.layers, bucket.predicted));
                 facts.push(format!(
-                    "{} {:?} {:?}",
+                    "{} {:?} {:?} {:?}",
                     record.from_step,
                     record.cost,
+                    record.layers,
                     planned.collect::<Vec<_>>()
                 ));
             }

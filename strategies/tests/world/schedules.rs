@@ -3,7 +3,7 @@
 use crate::scene::{Scene, common_digests};
 use predict::linear::Linear;
 use predict::schedule::{LayerTime, StepProfile, merged, merged_exact};
-use recipe::{Codec, Collective, Compute, ComputeSplit, Extent, Network, Schedule, Strategy};
+use recipe::{Codec, Collective, Compute, ComputeSplit, Extent, Network, Schedule, Slow, Strategy, Whom};
 use record::{Event, LaneId, ScheduleRecord};
 use std::time::Duration;
 use strategies::Learner;
@@ -147,6 +147,22 @@ fn a_plan_is_from_the_constants_of_the_network() {
         assert!((cost.per_byte - b).abs() < 0.02 * b, "{latency:?}: {cost:?}, not {b}");
         assert!(cost.worst < 0.02, "{cost:?}");
     }
+}
+
+/// The worker that computes three times as long decides what a layer takes.
+#[test]
+fn a_plan_holds_what_each_layer_took() {
+    let slow = Slow { whom: Whom::Rank(2), compute: 3.0, link: 1.0, probability: 1.0 };
+    let mut scene = timed(Strategy::DSync, Schedule::Merged, network(Duration::from_millis(1)));
+    scene.spec.emulation.slow = vec![slow];
+    let (count, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    scene.world = World::new(1).emulating(&scene.spec, 1, count, size);
+    let record = &records(&scene.run())[0];
+    let computed = record.cost.unwrap().computed.seconds();
+    let layers: Vec<f64> = record.layers.iter().map(|time| time.seconds()).collect();
+    assert_eq!(layers.len(), count);
+    assert!(layers.iter().all(|time| (time - 3.0 * 6e-3 / 4.0).abs() < 1e-4), "{layers:?}");
+    assert!((layers.iter().sum::<f64>() + 3.0 * 3e-3 - computed).abs() < 1e-4, "{layers:?} {computed}");
 }
 
 /// The same plan as from the constants themselves, on both sides of every crossover.

@@ -16,7 +16,7 @@ use reports::{Grade, Joined, Options, Quality, Side, Verdict, joined};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{RunRow, Selection, Store, StoreError, SweepRows};
 
 /// Shown at the end of the verb's help.
@@ -171,20 +171,24 @@ impl Compared {
             has_target(&joined)?;
         }
         joined.rows.plan.report.min_effect = args.min_effect.unwrap_or(joined.rows.plan.report.min_effect);
+        // The command that makes this page again, as long as the store has no newer sweep.
+        joined.rows.argv = std::env::args().collect();
+        let compared = Self { names, sides, joined };
         if let Some(file) = &args.output {
-            let texts = [0, 1].map(|side: usize| sides[side].selection.to_string());
-            let either = texts.iter().filter(|text| !text.trim().is_empty()).map(|text| format!("({text})"));
-            let selection = Selection::parse(&either.collect::<Vec<_>>().join(" or "))?;
-            let compared = Self { names, sides, joined };
-            let options = Options { remarks: compared.remarks(), ..page::options() };
-            let content =
-                page::Content { rows: &compared.joined.rows, selection: &selection, options: &options };
-            page::write(&store, &content, file, context.console).await?;
-            store.close().await;
-            return Ok(compared);
+            compared.write(&store, file, context).await?;
         }
         store.close().await;
-        Ok(Self { names, sides, joined })
+        Ok(compared)
+    }
+
+    /// Writes a page of both sides.
+    async fn write(&self, store: &Store, file: &Path, context: &Context<'_>) -> Result<(), Failure> {
+        let texts = self.sides.each_ref().map(|side| side.selection.to_string());
+        let either = texts.iter().filter(|text| !text.trim().is_empty()).map(|text| format!("({text})"));
+        let selection = Selection::parse(&either.collect::<Vec<_>>().join(" or "))?;
+        let options = Options { remarks: self.remarks(), ..page::options() };
+        let content = page::Content { rows: &self.joined.rows, selection: &selection, options: &options };
+        page::write(store, &content, file, context.console).await
     }
 
     fn verdicts(&self) -> Result<Vec<Verdict>, Failure> {
@@ -261,46 +265,40 @@ impl Compared {
         all
     }
 
-    /// What the page says below its headline; nothing of a user's text where names are to be left out.
-    fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if self.joined.rows.plan.report.redact.is_empty() {
-            let side = |(name, side): (&String, &Found)| format!("{name}: {}.", described(side));
-            remarks.extend(self.names.iter().zip(&self.sides).map(side));
-            let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
-            if !told.is_empty() {
-                remarks.push(format!("Settings: {}.", told.join("; ")));
-            }
-            for (alone, name) in
-                self.joined.alone.iter().zip(&self.names).filter(|(alone, _)| !alone.is_empty())
-            {
-                remarks.push(format!("Not compared, because {name} alone has it: {}.", alone.join(", ")));
-            }
-        }
-        remarks.extend(self.joined.doubts.iter().cloned());
-        remarks
-    }
-
-    fn words(&self, width: usize) -> Result<String, Failure> {
-        let mut lines = Vec::new();
-        let mut say = |text: String, style: Style| {
-            lines.extend(output::fold(&text, width).into_iter().map(|line| paint(style, line)));
-        };
-        for (name, side) in self.names.iter().zip(&self.sides) {
-            say(format!("{}: {}", paint(STRONG, name), described(side)), PLAIN);
-        }
-        let differences = self.differences();
-        if !differences.is_empty() {
-            let told: Vec<String> = differences.iter().map(Difference::words).collect();
-            say(format!("{} {}", paint(STRONG, "settings:"), told.join("; ")), PLAIN);
+    /// What is compared with what, and what differs beside it, with the style of each.
+    fn facts(&self) -> Vec<(Style, String)> {
+        let side = |(name, side): (&String, &Found)| (PLAIN, format!("{name}: {}", described(side)));
+        let mut facts: Vec<(Style, String)> = self.names.iter().zip(&self.sides).map(side).collect();
+        let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
+        if !told.is_empty() {
+            facts.push((PLAIN, format!("settings: {}", told.join("; "))));
         }
         for (alone, name) in self.joined.alone.iter().zip(&self.names).filter(|(alone, _)| !alone.is_empty())
         {
-            say(format!("not compared, because {name} alone has it: {}", alone.join(", ")), FAINT);
+            facts.push((FAINT, format!("not compared, because {name} alone has it: {}", alone.join(", "))));
         }
-        self.joined.doubts.iter().for_each(|doubt| say(doubt.clone(), ODD));
+        facts.extend(self.joined.doubts.iter().map(|doubt| (ODD, doubt.clone())));
+        facts
+    }
+
+    /// What the page says below its headline; nothing of a user's text where names are to be left out.
+    fn remarks(&self) -> Vec<String> {
+        if self.joined.rows.plan.report.redact.is_empty() {
+            self.facts().into_iter().map(|(_, text)| text).collect()
+        } else {
+            self.joined.doubts.clone()
+        }
+    }
+
+    fn words(&self, width: usize) -> Result<String, Failure> {
+        let mut out = String::new();
+        for (style, text) in self.facts() {
+            for line in output::fold(&text, width) {
+                let _ = writeln!(out, "{}", paint(style, line));
+            }
+        }
         let results = ending::results(&self.joined.rows, &page::options(), width)?;
-        Ok(format!("{}\n{}", lines.join("\n"), results.trim_end()))
+        Ok(out + results.trim_end())
     }
 
     fn document(&self) -> Result<serde_json::Value, Failure> {
@@ -386,4 +384,118 @@ fn has_target(joined: &Joined) -> Result<(), Failure> {
         Err(Failure::new(Exit::Usage, format!("{} has no target", cell.label))
             .cure("compare the time of a step: `--metric step-time`"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Nanos;
+    use reports::sample::Sample;
+    use store::RunState;
+
+    /// A sweep, and the same a day later with what `change` makes of each run of its second arm.
+    fn compared(sample: &Sample, change: impl Fn(&mut RunRow)) -> Compared {
+        let before = sample.rows();
+        let mut after = before.clone();
+        for run in &mut after.runs {
+            run.id = format!("later-{}", run.id);
+            let attempt = run.attempt.as_mut().unwrap();
+            attempt.started += 86_400;
+            attempt.wall = attempt.wall.map(|wall| Nanos(wall.0 + 1));
+            if before.plan.cells[run.cell].arm == 1 {
+                change(run);
+            }
+        }
+        let found = |text: &str, rows: SweepRows| Found { selection: Selection::parse(text).unwrap(), rows };
+        let sides = [found("last~1", before), found("last", after)];
+        let names = names(&sides);
+        let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
+        let joined = joined([side(0), side(1)], false).unwrap();
+        Compared { names, sides, joined }
+    }
+
+    fn faults(compared: &Compared) -> Vec<Fault> {
+        compared.faults(&Fault::ALL).unwrap().into_iter().map(|(fault, _)| fault).collect()
+    }
+
+    fn plain() -> Sample {
+        Sample { target: None, ..Sample::duel() }
+    }
+
+    /// Times of steps that are `times` as long, and from run to run a little more or less.
+    fn slower(times: f64, spread: f64) -> impl Fn(&mut RunRow) {
+        move |run| {
+            let wobble = 1.0 + spread * (f64::from(run.repeat) - 2.0);
+            let attempt = run.attempt.as_mut().unwrap();
+            attempt.weights = None;
+            for time in [&mut attempt.mean_step_time, &mut attempt.step_time] {
+                *time = time.map(|time| Nanos((time.0 as f64 * times * wobble) as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn a_gate_fails_at_what_it_is_told_and_at_nothing_else() {
+        assert_eq!(faults(&compared(&plain(), |_| ())), []);
+        assert_eq!(faults(&compared(&plain(), slower(1.2, 0.01))), [Fault::Slower]);
+        assert_eq!(faults(&compared(&plain(), slower(0.8, 0.01))), []);
+        // Too wide to tell; and wide, but surely not slower by what matters.
+        assert_eq!(faults(&compared(&plain(), slower(1.05, 0.1))), [Fault::Uncertain]);
+        assert_eq!(faults(&compared(&plain(), slower(0.8, 0.04))), []);
+    }
+
+    #[test]
+    fn an_arm_that_diverged_is_slower_and_worse_unless_it_did_before() {
+        let diverged = compared(&plain(), |run| run.state = RunState::Diverged);
+        assert_eq!(faults(&diverged), [Fault::Slower, Fault::Worse]);
+        let mut compared = compared(&plain(), |run| run.state = RunState::Diverged);
+        for run in &mut compared.joined.rows.runs {
+            run.state = RunState::Diverged;
+        }
+        assert_eq!(faults(&compared), [Fault::Worse]);
+    }
+
+    #[test]
+    fn what_is_not_known_of_quality_is_worse_and_what_is_missing_uncertain() {
+        let silent = compared(&plain(), |run| {
+            let attempt = run.attempt.as_mut().unwrap();
+            (attempt.weights, attempt.metrics) = (None, Vec::new());
+        });
+        assert!(faults(&silent).contains(&Fault::Worse));
+        let mut fewer = compared(&plain(), |_| ());
+        fewer.joined.alone[0].push("d-sync workers=8".to_owned());
+        let found = fewer.faults(&[Fault::Uncertain]).unwrap();
+        assert_eq!(found, [(Fault::Uncertain, vec!["d-sync workers=8".to_owned()])]);
+    }
+
+    /// A difference that is sure by itself, and not as one of ten.
+    #[test]
+    fn all_conditions_are_one_claim() {
+        let close = slower(1.08, 0.009);
+        let one = compared(&plain(), &close);
+        let many = compared(&Sample { workers: (2..12).collect(), ..plain() }, |run| {
+            if run.index % 10 < 2 {
+                close(run)
+            }
+        });
+        let slower = |compared: &Compared| {
+            let found = compared.verdicts().unwrap();
+            let graded = found.iter().filter(|verdict| verdict.grade == Some(Grade::Slower)).count();
+            (graded, compared.faults(&[Fault::Slower]).unwrap().len())
+        };
+        println!("{:?} {:?}", slower(&one), slower(&many));
+        assert_eq!(slower(&one), (1, 1));
+    }
+
+    #[test]
+    fn a_page_without_names_has_the_doubts_alone() {
+        let mut compared = compared(&plain(), slower(1.2, 0.01));
+        let all = compared.remarks();
+        assert!(
+            all[0].starts_with("last~1: 10 runs of ") && all.len() > compared.joined.doubts.len(),
+            "{all:?}"
+        );
+        compared.joined.rows.plan.report.redact.push(recipe::Redaction::Hosts);
+        assert_eq!(compared.remarks(), compared.joined.doubts);
+    }
 }

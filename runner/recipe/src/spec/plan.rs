@@ -264,6 +264,19 @@ pub struct AxisValue {
     pub number: Option<f64>,
 }
 
+impl AxisValue {
+    /// The last part of its path, as labels have it: `lr`.
+    pub fn short(&self) -> &str {
+        short_name(&self.path)
+    }
+}
+
+/// The last part of a key's path; of a `kind`, the name of what has it.
+pub(crate) fn short_name(path: &str) -> &str {
+    let named = path.strip_suffix(".kind").unwrap_or(path);
+    named.rsplit_once('.').map_or(named, |(_, last)| last)
+}
+
 /// One cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {

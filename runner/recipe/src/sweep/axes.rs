@@ -6,6 +6,7 @@ use crate::keys::key::{Kind, Reach};
 use crate::keys::lookup::{self, KeyId};
 use crate::keys::table::KEYS;
 use crate::resolve::communication;
+use crate::spec::plan::short_name;
 use crate::text::finding::Finding;
 use crate::text::source::{Sources, Span};
 use crate::text::tree::{Entry, Item, Table, Value};
@@ -202,8 +203,7 @@ impl AxisReader<'_> {
             (None, _) => Scope::Conditions,
         };
         let points: Vec<Point> = items.iter().filter_map(|item| self.point(id, &path, item)).collect();
-        let short = path.strip_suffix(".kind").unwrap_or(&path);
-        let short = short.rsplit('.').next().unwrap_or(short).to_owned();
+        let short = short_name(&path).to_owned();
         (points.len() == items.len()).then_some(Axis {
             path: shown,
             segments,

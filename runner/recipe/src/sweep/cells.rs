@@ -190,6 +190,25 @@ impl<'a> CellBuilder<'a> {
         }
     }
 
+    /// Two cells with one label: an axis has no value twice, an inclusion may repeat one.
+    fn included_again(&self, cell: &Cell) -> Finding {
+        let same = |include: &&Dimension| {
+            let values =
+                || include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
+            values().all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
+        };
+        let span = self
+            .recipe
+            .includes
+            .iter()
+            .rfind(same)
+            .and_then(|include| include.axes.first())
+            .map(|axis| axis.span);
+        Finding::new("R104", format!("the condition `{}` is there twice", cell.condition))
+            .at_option(span, "a value that the axes have, or another inclusion")
+            .cure("drop this [[sweep.include]]: equal settings give equal numbers, and are run once")
+    }
+
     fn duplicate(&self, cell: &Cell, first: &Cell) -> Finding {
         if cell.label == first.label {
             return self.included_again(cell);
@@ -209,27 +228,6 @@ impl<'a> CellBuilder<'a> {
         Finding::new("R104", format!("`{one}` and `{other}` are the same runs"))
             .at_option(axis.map(|axis| axis.span).or(strategies), "makes no difference")
             .cure("drop one of them: equal settings give equal numbers, and are run once")
-    }
-}
-
-/// What no axis can do: it has no value twice.
-impl CellBuilder<'_> {
-    fn included_again(&self, cell: &Cell) -> Finding {
-        let same = |include: &&Dimension| {
-            let values =
-                || include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
-            values().all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
-        };
-        let span = self
-            .recipe
-            .includes
-            .iter()
-            .rfind(same)
-            .and_then(|include| include.axes.first())
-            .map(|axis| axis.span);
-        Finding::new("R104", format!("the condition `{}` is there twice", cell.condition))
-            .at_option(span, "a value that the axes have, or another inclusion")
-            .cure("drop this [[sweep.include]]: equal settings give equal numbers, and are run once")
     }
 }
 

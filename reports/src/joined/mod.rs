@@ -1,0 +1,152 @@
+//! Two selections of runs as one sweep of two arms, of which the first is the baseline: what `compare` judges, and a page shows.
+//!
+//! Cells are matched by arm and condition; where each side has one arm, by their condition; and where each has one cell, they match
+//! whatever they are called.
+
+mod doubts;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use doubts::doubts;
+use recipe::Cell;
+use rows::rows;
+use std::collections::BTreeSet;
+use store::SweepRows;
+
+/// One of the two selections.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// Its name as an arm.
+    pub name: &'a str,
+    /// Its runs, of one sweep.
+    pub rows: &'a SweepRows,
+}
+
+/// Both selections as one sweep.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The sweep; its conditions are the cells that both sides have.
+    pub rows: SweepRows,
+    /// For each condition the index of its cell in the plan of each side.
+    pub pairs: Vec<[usize; 2]>,
+    /// Labels of the cells that one side alone has.
+    pub alone: [Vec<String>; 2],
+    /// What else differs between the sides, a sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Why two selections cannot be compared.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum JoinError {
+    /// No cell of one side is one of the other.
+    #[error("the two selections have no arm and condition in common: {} and {}", listed(.first), listed(.second))]
+    NothingInCommon {
+        /// Labels of the cells of the first side.
+        first: Vec<String>,
+        /// Labels of the cells of the second side.
+        second: Vec<String>,
+    },
+    /// The same attempt on both sides.
+    #[error(
+        "run {run} was measured once and is on both sides: as {label}, its numbers are those of run {other}"
+    )]
+    MeasuredOnce {
+        /// A run of the second side.
+        run: String,
+        /// The run of the first side whose attempt it has.
+        other: String,
+        /// The cell of the second side.
+        label: String,
+    },
+    /// The same run on both sides.
+    #[error("run {run} is on both sides")]
+    SameRun {
+        /// Its id.
+        run: String,
+    },
+    /// A step is not the same work on both sides.
+    #[error("a step of {label} is other work on the other side: another {what}")]
+    OtherWork {
+        /// The cell of the first side.
+        label: String,
+        /// What differs: `global batch`, `model`.
+        what: &'static str,
+    },
+    /// One side is after another target than the other.
+    #[error("{label} has another target on the other side")]
+    OtherTarget {
+        /// The cell of the first side.
+        label: String,
+    },
+}
+
+/// The first of some labels.
+fn listed(labels: &[String]) -> String {
+    const MOST: usize = 3;
+    let shown = labels.iter().take(MOST).map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+    if labels.is_empty() {
+        "no run".to_owned()
+    } else if labels.len() > MOST {
+        format!("{shown} and {} more", labels.len() - MOST)
+    } else {
+        shown
+    }
+}
+
+/// Joins two selections; with `by_step`, targets do not count, and arms are compared by their time per step.
+///
+/// # Errors
+/// Nothing in common, a run on both sides, different targets, or steps that are not the same work.
+pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> {
+    let cells = sides.map(|side| cells(side.rows));
+    let keys =
+        [0, 1].map(|side| keys(sides[side].rows, &cells[side], &cells[1 - side], sides[1 - side].rows));
+    let mut pairs = Vec::new();
+    let mut conditions = Vec::new();
+    for (key, cell) in keys[0].iter().zip(&cells[0]) {
+        if let Some(other) = keys[1].iter().position(|other| other == key) {
+            pairs.push([*cell, cells[1][other]]);
+            conditions.push(key.clone());
+        }
+    }
+    let labels = |side: usize, wanted: &dyn Fn(usize) -> bool| -> Vec<String> {
+        let cells = cells[side].iter().filter(|cell| wanted(**cell));
+        cells.map(|cell| sides[side].rows.plan.cells[*cell].label.clone()).collect()
+    };
+    if pairs.is_empty() {
+        return Err(JoinError::NothingInCommon { first: labels(0, &|_| true), second: labels(1, &|_| true) });
+    }
+    let alone = [0, 1].map(|side| labels(side, &|cell| pairs.iter().all(|pair| pair[side] != cell)));
+    let rows = rows(sides, &pairs, &conditions, by_step)?;
+    Ok(Joined { doubts: doubts(sides, &rows), rows, pairs, alone })
+}
+
+/// The cells that have a run, in the order of the plan.
+fn cells(rows: &SweepRows) -> Vec<usize> {
+    let found: BTreeSet<usize> = rows.runs.iter().map(|run| run.cell).collect();
+    found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some()).collect()
+}
+
+/// What the cells of one side are matched by.
+fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) -> Vec<String> {
+    if cells.len() == 1 && others.len() == 1 {
+        return vec![String::new()];
+    }
+    let arms = |rows: &SweepRows, cells: &[usize]| -> BTreeSet<usize> {
+        cells.iter().map(|cell| rows.plan.cells[*cell].arm).collect()
+    };
+    let by_condition = arms(rows, cells).len() == 1 && arms(other, others).len() == 1;
+    // Whatever the order in which the recipe names its axes.
+    let condition = |cell: &Cell| {
+        let mut words: Vec<&str> = cell.condition.split(' ').filter(|word| !word.is_empty()).collect();
+        words.sort_unstable();
+        words.join(" ")
+    };
+    let key = |cell: &Cell| {
+        let arm = rows.plan.arms.get(cell.arm).map_or("", |arm| arm.name.as_str());
+        let words = [if by_condition { "" } else { arm }, &condition(cell)].join(" ");
+        words.trim().to_owned()
+    };
+    cells.iter().map(|cell| key(&rows.plan.cells[*cell])).collect()
+}
