@@ -85,7 +85,6 @@ impl Contrast {
     pub(crate) fn new(cell: &ArmCell, base: &ArmCell, pairs: Pairs, measure: Measure, equal: bool) -> Self {
         let exact = pairs.exact();
         let whole = Summary::of(&exact).filter(|_| exact.len() < pairs.differences.len());
-        let bounds = || Summary::of(&pairs.bounds());
         let missed = [pairs.baseline_missed(), pairs.arm_missed()];
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
@@ -104,8 +103,8 @@ impl Contrast {
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.
         let few = exact.len() < FEWEST_PAIRS || exact.len() * 2 < pairs.differences.len();
         let bounded = pairs.differences.len() >= FEWEST_PAIRS && few;
-        let least = bounds().filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
-        let most = bounds().filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
+        let least = of_bounds(&pairs).filter(|_| bounded && missed[0] > 0 && missed[1] == 0);
+        let most = of_bounds(&pairs).filter(|_| bounded && missed[1] > 0 && missed[0] == 0);
         if has_two_pairs(&pairs) {
             // Two pairs have one degree of freedom between them, and a claim needs the more.
             enough = true;
@@ -377,6 +376,14 @@ impl Contrast {
     fn is_fixed(&self) -> bool {
         self.grade == Grade::NoDifference && self.mean.is_none()
     }
+}
+
+/// The differences with each bound in the place of a value. All bounds of one side lie at the end of what was watched, so that only
+/// the other side spreads them: the side that missed is taken to spread as much.
+fn of_bounds(pairs: &Pairs) -> Option<Summary> {
+    let all = Summary::of(&pairs.bounds())?;
+    let seen = Summary::of(&censored::with_bounds(&pairs.differences)).map_or(0.0, |seen| seen.variance);
+    Some(Summary { variance: all.variance + seen, ..all })
 }
 
 /// Whether two pairs are whole of three seeds or more, which are as much as there is: of many seeds they are the lucky few, unless

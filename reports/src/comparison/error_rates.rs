@@ -244,7 +244,7 @@ fn arms_lend_each_other_power() {
     println!("power with 1, 3, 9 arms, and with 3 and 9 under 6 conditions: {powers:.3?}");
     // Without sharing between arms: 51, 28 and 9 %, and under 6 conditions 44 and 29 %.
     assert!(
-        powers.iter().zip([0.5, 0.25, 0.28, 0.44, 0.34]).all(|(power, least)| *power > least),
+        powers.iter().zip([0.5, 0.25, 0.25, 0.44, 0.34]).all(|(power, least)| *power > least),
         "{powers:?}"
     );
 }
@@ -342,6 +342,25 @@ fn claims_hold_for_several_arms_of_which_some_miss() {
     let four = Structure { watched: 1.1, runs: 0.1, ..late(4, 3, Uneven::Baseline(3.0)) };
     honest(&[four, Structure { conditions: 4, ..four }]);
     honest(&[0.1, 0.3].map(|misses| Structure { misses, arms: 4, repeats: 3, ..PLAIN }));
+}
+
+/// All arms are measured against the same few runs of a baseline that spreads much more than they do, of which the slow ones are
+/// not seen to the end.
+#[test]
+fn claims_hold_beside_a_baseline_that_spreads_far_and_is_cut_short() {
+    let beside = |arms, repeats, times, watched| {
+        let uneven = Uneven::Baseline(times);
+        Structure { arms, repeats, watched, uneven, runs: 0.1, ..PLAIN }
+    };
+    honest(&[
+        beside(4, 4, 5.0, 1.2),
+        beside(4, 5, 3.0, 1.2),
+        beside(10, 5, 3.0, 1.2),
+        beside(10, 6, 5.0, 1.2),
+        beside(20, 4, 5.0, 1.2),
+        beside(20, 5, 5.0, 1.1),
+        Structure { runs: 0.03, ..beside(10, 3, 5.0, f64::INFINITY) },
+    ]);
 }
 
 /// Two of three arms never reach the target: the third is tested as one of three.
