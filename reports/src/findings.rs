@@ -1,6 +1,7 @@
 //! A study with its comparisons: the source of all sentences, tables and charts.
 
 use crate::comparison::{self, Comparison, Thresholds};
+use crate::looks;
 use crate::study::{ArmCell, Condition, PlacedCell, Study};
 use crate::waiting::{self, Waiting};
 use crate::{Options, ReportError};
@@ -22,7 +23,7 @@ impl<'a> Findings<'a> {
         let thresholds = Thresholds {
             min_effect: settings.min_effect,
             min_quality: settings.min_quality,
-            confidence: settings.confidence,
+            confidence: looks::confidence_of_each(settings.confidence, &rows.plan.looks),
         };
         let comparisons = comparison::compare(&study, thresholds);
         let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();

@@ -1,6 +1,7 @@
 //! What a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
 
 use crate::comparison::FEWEST_PAIRS;
+use crate::looks;
 use crate::noise_floor::smallest_in_deviations;
 use crate::number_format;
 use crate::statistics::CHANCE;
@@ -25,7 +26,10 @@ pub fn outlook(plan: &Plan) -> Vec<String> {
 fn repeats(plan: &Plan) -> String {
     let repeats = plan.runs.iter().map(|run: &Run| run.repeat as usize + 1).max().unwrap_or(0);
     let family = comparisons(plan);
-    let count = number_format::plural(repeats, "repeat");
+    let count = match plan.looks.as_slice() {
+        [first, .., last] => format!("{first} to {last} repeats"),
+        _ => number_format::plural(repeats, "repeat"),
+    };
     if repeats < FEWEST_PAIRS {
         let equal = if repeats < 2 { "" } else { ", unless the arms train the same weights" };
         let verb = if repeats == 1 { "settles" } else { "settle" };
@@ -33,7 +37,7 @@ fn repeats(plan: &Plan) -> String {
             "{count} {verb} nothing{equal}: set repeats.count to {FEWEST_PAIRS} for large differences, to 5 for most"
         );
     }
-    let level = (1.0 - plan.report.confidence) / family as f64;
+    let level = (1.0 - looks::confidence_of_each(plan.report.confidence, &plan.looks)) / family as f64;
     let least = |spread: f64| {
         let pair = spread * std::f64::consts::SQRT_2;
         let found = pair * smallest_in_deviations(repeats as u32, 1.0 - level)?;
@@ -42,9 +46,10 @@ fn repeats(plan: &Plan) -> String {
     };
     let found: Vec<String> = SPREADS.into_iter().filter_map(least).collect();
     format!(
-        "{count}, {} per condition: with a chance of {}, differences are settled {}",
+        "{count}, {} per condition: with a chance of {}, differences are settled {}{}",
         number_format::plural(family, "comparison"),
         whole_percent(CHANCE),
+        if plan.looks.is_empty() { "" } else { "in the end " },
         found.join(", ")
     )
 }

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// The largest share of sweeps with a false claim, with the error of a share of 5 % of that number of sweeps, twice.
-const MOST_FALSE: f64 = 0.05 + 2.0 * 0.0049;
+pub(super) const MOST_FALSE: f64 = 0.05 + 2.0 * 0.0049;
 
 const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95 };
 
@@ -43,7 +43,7 @@ struct Rates {
 }
 
 /// Whether the grade claims what is not so of arms that are `ratio` times as fast.
-fn is_false(grade: Grade, ratio: f64) -> bool {
+pub(super) fn is_false(grade: Grade, ratio: f64) -> bool {
     let edge = 1.05;
     match grade {
         Grade::Faster => ratio <= edge,

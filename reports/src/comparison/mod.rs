@@ -206,3 +206,5 @@ mod error_rates;
 mod made_up;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod until_decided;

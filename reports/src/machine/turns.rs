@@ -5,6 +5,7 @@
 //! often as second.
 
 use crate::study::{ArmCell, JudgedRun, Study};
+use std::collections::BTreeSet;
 
 /// From this share on, arms did not run in turn: two blocks have at least a half, and runs that alternate at most a third
 /// from two repeats on.
@@ -72,11 +73,12 @@ fn turns(baseline: &ArmCell, cell: &ArmCell) -> Option<Turns> {
     if baseline.runs.is_empty() || cell.runs.is_empty() {
         return None;
     }
+    let repeats = common_repeats(baseline, cell);
     let kind = match (reused(baseline), reused(cell)) {
         (0, 1..) => one_sided(cell),
         (1.., 0) => one_sided(baseline),
         _ if baseline.runs.len() + cell.runs.len() == 2 => TurnKind::Once,
-        _ => match share_of_drift(&starts(baseline), &starts(cell)) {
+        _ => match share_of_drift(&starts(baseline, &repeats), &starts(cell, &repeats)) {
             share if share >= IN_TURN => TurnKind::Apart(share),
             share => TurnKind::InTurn(share),
         },
@@ -84,10 +86,18 @@ fn turns(baseline: &ArmCell, cell: &ArmCell) -> Option<Turns> {
     Some(Turns { arm: cell.arm, kind })
 }
 
+/// The repeats that both have, which are what is compared; all where they have none in common.
+fn common_repeats(left: &ArmCell, right: &ArmCell) -> BTreeSet<u32> {
+    let of = |cell: &ArmCell| cell.runs.iter().map(|judged| judged.run.repeat).collect::<BTreeSet<u32>>();
+    let (left, right) = (of(left), of(right));
+    let common: BTreeSet<u32> = left.intersection(&right).copied().collect();
+    if common.is_empty() { left.union(&right).copied().collect() } else { common }
+}
+
 /// Starts in seconds. Runs that began within the same second are in the order of the plan.
-fn starts(cell: &ArmCell) -> Vec<f64> {
+fn starts(cell: &ArmCell, repeats: &BTreeSet<u32>) -> Vec<f64> {
     let start = |judged: &JudgedRun| judged.attempt.started as f64 + judged.run.index as f64 * 1e-6;
-    cell.runs.iter().map(start).collect()
+    cell.runs.iter().filter(|judged| repeats.contains(&judged.run.repeat)).map(start).collect()
 }
 
 /// The share of a steady drift over all these starts that enters the difference of the two means.

@@ -79,6 +79,8 @@ pub struct Sample {
     pub workers: Vec<u32>,
     /// Runs of each cell.
     pub repeats: u32,
+    /// Numbers of repeats after which it is looked at, if it runs until it is decided.
+    pub looks: Vec<u32>,
     /// Epochs, and evaluations in each.
     pub epochs: (u64, u64),
     /// What runs are after.
@@ -110,6 +112,7 @@ impl Sample {
             ],
             workers: vec![4],
             repeats: 5,
+            looks: Vec::new(),
             epochs: (4, 5),
             target: Some(0.97),
             straggler: Straggler::NONE,
@@ -175,6 +178,7 @@ impl Sample {
             (0..cells.len()).map(move |cell| Run { cell, repeat, seed: 42 + u64::from(repeat) })
         });
         Plan {
+            looks: self.looks.clone(),
             warnings: Vec::new(),
             name: "quickstart".to_owned(),
             question: self.question.clone(),

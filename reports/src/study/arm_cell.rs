@@ -40,7 +40,7 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) arm: usize,
     /// Index into the plan's cells.
     pub(crate) index: usize,
-    /// Number of planned runs.
+    /// Number of planned runs, less those that were not needed.
     pub(crate) planned: usize,
     /// Whose weights are compared.
     pub(crate) equal: EqualWeights,
@@ -65,6 +65,11 @@ pub(crate) struct ArmCell<'a> {
 }
 
 impl ArmCell<'_> {
+    /// Whether every run that was planned, and needed, is judged.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.runs.len() >= self.planned
+    }
+
     /// What is compared, one value for each judged run; infinite where a target was not reached.
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
         match measure {

@@ -11,7 +11,7 @@ use crate::ReportError;
 use judged_run::judged;
 use recipe::{LayeredModel, Metric, Strategy, Target};
 use std::collections::BTreeMap;
-use store::{RunRow, SweepRows};
+use store::{RunRow, RunState, SweepRows};
 
 /// A sweep, grouped for comparison.
 pub(crate) struct Study<'a> {
@@ -102,15 +102,18 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// How many distinct repeats the plan has.
+    /// How many distinct repeats every cell has.
     pub(crate) fn repeats(&self) -> usize {
+        if let Some(first) = self.rows.plan.looks.first() {
+            return *first as usize;
+        }
         self.rows.plan.runs.iter().map(|run| run.repeat as usize + 1).max().unwrap_or(0)
     }
 }
 
 /// The runs of each cell, in one pass over the plan and one over the rows.
 struct RunsByCell<'a> {
-    /// Number of planned runs of each cell.
+    /// Number of planned runs of each cell, less those that were not needed.
     planned: Vec<usize>,
     /// Rows of each cell.
     rows: Vec<Vec<&'a RunRow>>,
@@ -131,9 +134,11 @@ impl<'a> RunsByCell<'a> {
         }
         let mut by_cell = vec![Vec::new(); cells];
         for row in rows {
-            if let Some(of_cell) = by_cell.get_mut(row.cell) {
-                of_cell.push(row);
-            }
+            let (Some(of_cell), Some(count)) = (by_cell.get_mut(row.cell), planned.get_mut(row.cell)) else {
+                continue;
+            };
+            of_cell.push(row);
+            *count -= usize::from(row.state == RunState::NotNeeded).min(*count);
         }
         Self { planned, rows: by_cell }
     }

@@ -40,7 +40,8 @@ impl Failures {
     pub(crate) fn of(findings: &Findings) -> Self {
         let rows = findings.rows();
         let waiting = |run: &&RunRow| matches!(run.state, RunState::Pending | RunState::Running);
-        let ended = |run: &&RunRow| !waiting(run) && run.state != RunState::Done;
+        let ended =
+            |run: &&RunRow| !waiting(run) && !matches!(run.state, RunState::Done | RunState::NotNeeded);
         let cells = rows.plan.cells.iter();
         Self {
             runs: rows.runs.iter().filter(ended).map(|run| failed(findings, run)).collect(),
@@ -114,7 +115,9 @@ fn treatment(run: &RunRow) -> String {
         RunState::Diverged => "a result: counts in the share that reached the target, not in final metrics",
         RunState::TimedOut => "watched until its time limit: counts in the share that reached the target",
         RunState::Failed | RunState::Interrupted => "left out of all statistics",
-        RunState::Pending | RunState::Running | RunState::Done | RunState::Degraded => "",
+        RunState::Pending | RunState::NotNeeded | RunState::Running | RunState::Done | RunState::Degraded => {
+            ""
+        }
     };
     words.to_owned()
 }

@@ -6,6 +6,7 @@ use crate::comparison::{Comparison, FEWEST_PAIRS};
 use crate::findings::Findings;
 use crate::gossip;
 use crate::headline;
+use crate::looks;
 use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
@@ -17,7 +18,7 @@ use crate::waiting;
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, RunState};
+use store::{AttemptRow, RunRow, RunState, SweepRows};
 
 /// The head.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,7 @@ impl Masthead {
         let parts = [
             if rows.plan.question.is_empty() { String::new() } else { name.clone() },
             number_format::plural(rows.plan.arms.len(), "arm"),
-            number_format::plural(rows.plan.runs.len(), "run"),
+            number_format::plural(rows.plan.runs.len() - not_needed(rows), "run"),
             calendar::moment(rows.started),
             options.generated_by.clone(),
         ];
@@ -176,8 +177,18 @@ fn repeats(findings: &Findings) -> TrustMark {
         many => format!("; {} with the baseline", number_format::plural(many, "comparison")),
     };
     let fewest = study.arm_cells().min_by_key(|placed| placed.cell.runs.len());
+    let looked = &findings.rows().plan.looks;
     let text = match fewest {
         None => "no run is judged".to_owned(),
+        Some(placed) if !looked.is_empty() && study.arm_cells().all(|placed| placed.cell.is_complete()) => {
+            let least = placed.cell.runs.len();
+            let count = if least == most {
+                number_format::plural(most, "run")
+            } else {
+                format!("{least} to {most} runs")
+            };
+            format!("{count} judged in each arm, looked at after {}{compared}", looks::listed(looked))
+        }
         Some(placed) if placed.cell.runs.len() == most && placed.cell.planned <= most => {
             format!("{} judged in each arm{compared}", number_format::plural(most, "run"))
         }
@@ -240,6 +251,11 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
         )
     };
     (count > 0).then(|| TrustMark::warns("degraded", text()))
+}
+
+/// Runs that were planned for a comparison that was settled without them.
+fn not_needed(rows: &SweepRows) -> usize {
+    rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count()
 }
 
 fn missing(findings: &Findings) -> Option<TrustMark> {

@@ -2,6 +2,7 @@
 
 use crate::comparison::FEWEST_PAIRS;
 use crate::findings::Findings;
+use crate::looks;
 use crate::machine::load;
 use crate::number_format;
 use crate::statistics;
@@ -12,6 +13,7 @@ use crate::waiting::{FEWEST_BYTES, SLOW_LINK};
 use record::{Nanos, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use store::RunState;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -151,13 +153,33 @@ fn runs(findings: &Findings) -> String {
         [first, .., last] if seeds.len() > 8 => format!("{} from {first} to {last}", seeds.len()),
         seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     };
+    let looked = match rows.plan.looks.as_slice() {
+        [] => String::new(),
+        looks => format!(
+            "The sweep was looked at after {}: arms whose comparison was open then, and their baselines, were run on. Each look has {} of \
+             the level, so that claims hold at {} whichever look they come from (Bonferroni); intervals, certainties and grades here are those \
+             of one look, {}. ",
+            looks::listed(looks),
+            match looks.len() {
+                2 => "half".to_owned(),
+                many => format!("one part in {many}"),
+            },
+            verdict::whole_percent(rows.plan.report.confidence),
+            verdict::whole_percent(findings.thresholds.confidence),
+        ),
+    };
+    let least = if looked.is_empty() { "" } else { "At least " };
     format!(
-        "{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned, {} recorded. \
+        "{looked}{least}{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned{}, {} recorded. \
          A run that diverged or ran out of time is a result; one that failed or was interrupted is excluded and listed. \
          A degraded run, which lost a worker and continued, is excluded as well: from then on it had fewer workers, and the same accident ends a \
          run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
         number_format::plural(findings.study.repeats(), "repeat"),
         number_format::plural(rows.plan.runs.len(), "run"),
+        match rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count() {
+            0 => String::new(),
+            spared => format!(", {spared} not needed"),
+        },
         rows.runs.iter().filter(|run| run.attempt.is_some()).count(),
     )
 }

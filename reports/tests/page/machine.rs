@@ -210,6 +210,26 @@ fn eight_arms_have_seven_comparisons_and_no_promise() {
     assert!(!page.contains("settles several arms"));
 }
 
+/// Two runs of the arm that was decided, and all six of the baseline: neither is missing, and they ran in turn.
+#[test]
+fn repeats_that_were_not_needed_are_no_doubt() {
+    let mut rows = Sample { repeats: 6, looks: vec![3, 6], ..Sample::duel() }.rows();
+    for run in rows.runs.iter_mut().filter(|run| run.cell == 1 && run.repeat >= 3) {
+        (run.state, run.attempt) = (RunState::NotNeeded, None);
+    }
+    let page = checked(&rows);
+    let words =
+        "3 to 6 runs judged in each arm, looked at after 3 and 6 repeats; 1 comparison with the baseline";
+    assert_eq!(mark(&page, "repeats"), (true, words.to_owned()));
+    assert!(!page.contains("<b>missing</b>") && mark(&page, "runs").0);
+    assert!(mark(&page, "order").0, "{:?}", mark(&page, "order"));
+    let plain = page.replace('\u{a0}', " ");
+    assert!(plain.contains("2 arms \u{b7} 9 runs"), "runs that were made");
+    assert!(plain.contains("Each look has half of the level, so that claims hold at 95 %"));
+    assert!(plain.contains("with its 97.5 % t interval"), "intervals of one look");
+    assert!(plain.contains("12 runs planned, 3 not needed, 9 recorded"));
+}
+
 #[test]
 fn a_run_that_diverged_is_no_green_mark() {
     let page = changed(|rows| rows.runs[3].state = RunState::Diverged);

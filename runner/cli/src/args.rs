@@ -2,6 +2,7 @@
 
 use crate::output::Loudness;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use recipe::RepeatCount;
 use std::path::PathBuf;
 
 /// Options of every verb.
@@ -84,7 +85,7 @@ pub(crate) struct RecipeArgs {
     /// Keep only the cells for which this holds, as in `nodes.workers >= 4`.
     #[arg(long, value_name = "EXPR")]
     pub(crate) only: Option<String>,
-    /// Repeats of each cell, in place of the recipe's.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) repeats: Option<u32>,
+    /// Repeats of each cell, in place of the recipe's; `3..24` for 3 at first, and up to 24 of what is open then.
+    #[arg(long, value_name = "N|N..M")]
+    pub(crate) repeats: Option<RepeatCount>,
 }

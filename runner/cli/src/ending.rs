@@ -254,6 +254,7 @@ pub(crate) fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
         | RunState::Degraded
         // No script may take a diverged sweep for a good one.
         | RunState::Diverged => true,
+        RunState::NotNeeded => false,
         RunState::Running | RunState::Done => target.is_some_and(|target| {
             let reached = |attempt: &store::AttemptRow| {
                 attempt.metrics.iter().any(|row| {

@@ -165,7 +165,7 @@ impl Now<'_> {
             RunState::Running => (Action::Repeat, "it was not finished".to_owned()),
             // With all of its ranks it would have been reused.
             RunState::Diverged => (Action::Repeat, format!("it was degraded, and diverged{detail}")),
-            RunState::Pending | RunState::Done => (Action::Run, NEVER.to_owned()),
+            RunState::Pending | RunState::NotNeeded | RunState::Done => (Action::Run, NEVER.to_owned()),
         }
     }
 

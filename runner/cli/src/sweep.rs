@@ -4,6 +4,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::machines::Machines;
 use crate::output::human;
+use crate::page;
 use crate::progress::{Progress, RunEnd};
 use crate::recorder::Recorder;
 use crate::resume;
@@ -12,10 +13,13 @@ use crate::session::Session;
 use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run, Source};
 use record::Nanos;
-use std::collections::BTreeMap;
+use reports::Look;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
-use store::{AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Store, StoreError, SweepEnd, SweepId};
+use store::{
+    AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Selection, Store, StoreError, SweepEnd, SweepId,
+};
 use tokio::sync::mpsc;
 
 /// Updates that wait for the recorder; beyond them the launcher keeps them.
@@ -50,12 +54,45 @@ impl Sweep<'_> {
     /// The store cannot be written; a run that fails is a result.
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let ids = self.store.runs_of(self.id).await?;
-        let mut failed = 0;
-        let mut ended = 0;
-        for ((run, id), decision) in self.plan.runs.iter().zip(&ids).zip(self.decisions) {
-            if self.session.interrupted().is_some() || self.max_fail.is_some_and(|most| failed >= most) {
+        let mut all = Rounds { ids: &ids, tried: vec![false; ids.len()], failed: 0 };
+        let end = match self.plan.looks.as_slice() {
+            [] => self.round(&mut all, |_| true).await?,
+            looks => self.until_decided(&mut all, looks).await?,
+        };
+        Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
+    }
+
+    /// Runs every cell up to the first look; from then on, up to each further look, those that it needs.
+    async fn until_decided(&self, all: &mut Rounds<'_>, looks: &[u32]) -> Result<SweepEnd, Failure> {
+        let mut needed: BTreeSet<usize> = (0..self.plan.cells.len()).collect();
+        for (number, up_to) in looks.iter().enumerate() {
+            let chosen = |run: &Run| run.repeat < *up_to && needed.contains(&run.cell);
+            if self.round(all, chosen).await? == SweepEnd::Interrupted {
+                return Ok(SweepEnd::Interrupted);
+            }
+            let rows = self.store.sweep_rows(&Selection::sweep(self.id)).await?;
+            let look = reports::look(&rows, &page::options())?;
+            self.progress.looked(&looked(self.plan, &look, *up_to, looks.get(number + 1)));
+            if look.needed.is_empty() {
                 break;
             }
+            needed = look.needed;
+        }
+        Ok(SweepEnd::Done)
+    }
+
+    /// Makes those of the chosen runs that were not tried before; interrupted if it ends before the last of them.
+    async fn round(&self, all: &mut Rounds<'_>, chosen: impl Fn(&Run) -> bool) -> Result<SweepEnd, Failure> {
+        let runs = self.plan.runs.iter().zip(all.ids).zip(self.decisions).enumerate();
+        let round: Vec<_> = runs.filter(|(place, ((run, _), _))| !all.tried[*place] && chosen(run)).collect();
+        let is_trained = |decision: &Decision| !matches!(decision.action, Action::Reuse(_));
+        let to_train = round.iter().filter(|(_, (_, decision))| is_trained(decision)).count();
+        self.progress.add(round.len(), to_train);
+        for (place, ((run, id), decision)) in round {
+            if self.session.interrupted().is_some() || self.max_fail.is_some_and(|most| all.failed >= most) {
+                return Ok(SweepEnd::Interrupted);
+            }
+            all.tried[place] = true;
             self.store.record_identity(id, &decision.identity).await?;
             if let Action::Reuse(finished) = &decision.action {
                 // Its driver may have been killed between its end and this.
@@ -63,15 +100,15 @@ impl Sweep<'_> {
                 resume::delete_checkpoints(self.store, std::slice::from_ref(&finished.run), &directory);
                 self.store.record_reuse(id, &finished.run).await?;
                 self.progress.reused(self.plan, run);
-                ended += 1;
                 continue;
             }
             let state = self.try_until_it_ends(run, id, decision).await?;
-            failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
-            ended += usize::from(state != RunState::Interrupted);
+            all.failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
+            if state == RunState::Interrupted {
+                return Ok(SweepEnd::Interrupted);
+            }
         }
-        let end = if ended == self.plan.runs.len() { SweepEnd::Done } else { SweepEnd::Interrupted };
-        Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
+        Ok(SweepEnd::Done)
     }
 
     /// Writes the end of something, if necessary into the disk space that was reserved for it.
@@ -172,6 +209,49 @@ impl Sweep<'_> {
         }
         Ok(Attempted { end, origin })
     }
+}
+
+/// The runs of a sweep over all its rounds.
+struct Rounds<'a> {
+    /// In the plan's order.
+    ids: &'a [RunId],
+    /// Whether each was tried or reused.
+    tried: Vec<bool>,
+    /// Number of failed runs.
+    failed: u32,
+}
+
+/// Cells that are named where something is open.
+const MOST_NAMED: usize = 3;
+
+/// What a look found, for people.
+fn looked(plan: &Plan, look: &Look, repeats: u32, next: Option<&u32>) -> String {
+    let after = human::count(repeats as usize, "repeat");
+    if look.needed.is_empty() {
+        return format!(
+            "after {after}: {}",
+            human::count(look.comparisons, "comparison") + ", none open that more repeats settle"
+        );
+    }
+    let open: Vec<&str> = (look.needed.iter())
+        .map(|cell| &plan.cells[*cell])
+        .filter(|cell| !plan.arms[cell.arm].baseline)
+        .map(|cell| cell.label.as_str())
+        .collect();
+    let named = open.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = match open.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let then = match next {
+        Some(next) => format!("up to {next} repeats of them and their baselines"),
+        None => "that was the last repeat".to_owned(),
+    };
+    format!(
+        "after {after}: {} of {} open: {named}{more}; {then}",
+        look.open,
+        human::count(look.comparisons, "comparison")
+    )
 }
 
 /// How an attempt ended.

@@ -66,4 +66,5 @@ pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 pub use sweep::planner::{PlanRequest, plan};
+pub use sweep::repeat_count::{NoRepeatCount, RepeatCount};
 pub use text::render::{Colours, render};

@@ -57,6 +57,8 @@ pub struct NodeRow {
 pub enum RunState {
     /// Not begun.
     Pending,
+    /// Never begun, because what its sweep asks was decided without it.
+    NotNeeded,
     /// Under way, or its driver was killed.
     Running,
     /// Ended as planned.
@@ -75,8 +77,9 @@ pub enum RunState {
 
 impl RunState {
     /// All states.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pending,
+        Self::NotNeeded,
         Self::Running,
         Self::Done,
         Self::Degraded,
@@ -90,6 +93,7 @@ impl RunState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
+            Self::NotNeeded => "not-needed",
             Self::Running => "running",
             Self::Done => "done",
             Self::Degraded => "degraded",

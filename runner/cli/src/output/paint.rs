@@ -28,7 +28,7 @@ pub(crate) fn state_style(state: RunState) -> Style {
         RunState::Done => GOOD,
         RunState::Failed | RunState::TimedOut => BAD,
         RunState::Degraded | RunState::Diverged | RunState::Interrupted => ODD,
-        RunState::Pending => FAINT,
+        RunState::Pending | RunState::NotNeeded => FAINT,
         RunState::Running => PLAIN,
     }
 }

@@ -15,14 +15,19 @@ pub(crate) struct Bars {
 
 impl Bars {
     /// Draws the sweep's bar.
-    pub(crate) fn new(bars: &MultiProgress, total: usize) -> Self {
+    pub(crate) fn new(bars: &MultiProgress) -> Self {
         let run = bars.add(ProgressBar::new_spinner());
         run.set_style(style("{spinner} {msg}"));
         run.enable_steady_tick(Duration::from_millis(200));
-        let sweep = bars.add(ProgressBar::new(total as u64));
+        let sweep = bars.add(ProgressBar::new(0));
         sweep.set_style(style("  {bar:24.green} {pos}/{len} runs  {msg}"));
         sweep.tick();
         Self { run, sweep }
+    }
+
+    /// Records how many runs there are.
+    pub(crate) fn length(&self, total: usize) {
+        self.sweep.set_length(total as u64);
     }
 
     /// Records how many runs have ended.

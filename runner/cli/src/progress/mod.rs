@@ -44,8 +44,10 @@ struct State {
     trained: (usize, Duration),
     run: Option<RunView>,
     begun: Instant,
-    /// Of each cell.
+    /// The most of a cell.
     repeats: u32,
+    /// Whether that many are made only while something is open.
+    until_decided: bool,
     /// For `bakeoff status`, with the parts that do not change.
     board: Option<(Board, Live)>,
 }
@@ -61,9 +63,8 @@ pub(crate) struct RunEnd<'a> {
 }
 
 impl Progress {
-    /// Begins a sweep of which `to_train` runs are trained.
-    pub(crate) fn begin(choice: ProgressChoice, console: &Console, plan: &Plan, to_train: usize) -> Self {
-        let total = plan.runs.len();
+    /// Begins a sweep; [`add`](Self::add) says how many runs it has.
+    pub(crate) fn begin(choice: ProgressChoice, console: &Console, plan: &Plan) -> Self {
         let quiet = console.loudness() == Loudness::Quiet;
         let terminal = std::io::stderr().is_terminal();
         let bar = match choice {
@@ -73,15 +74,16 @@ impl Progress {
         };
         let plain = !bar && !quiet && choice != ProgressChoice::None;
         let state = State {
-            bars: bar.then(|| Bars::new(console.show_bars(), total)),
+            bars: bar.then(|| Bars::new(console.show_bars())),
             plain,
-            total,
+            total: 0,
             ended: 0,
-            to_train,
+            to_train: 0,
             trained: (0, Duration::ZERO),
             run: None,
             begun: Instant::now(),
             repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
+            until_decided: !plan.looks.is_empty(),
             board: None,
         };
         Self { console: console.clone(), state: Arc::new(Mutex::new(state)) }
@@ -96,7 +98,7 @@ impl Progress {
             argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             since: human::now(),
             written: human::now(),
-            runs: plan.runs.len(),
+            runs: 0,
             ended: 0,
             seconds_left: None,
             run: None,
@@ -104,6 +106,27 @@ impl Progress {
         let mut state = self.state();
         state.board = Some((Board::new(store), live));
         state.post();
+    }
+
+    /// The sweep has more runs, of which `to_train` are trained.
+    pub(crate) fn add(&self, runs: usize, to_train: usize) {
+        let mut state = self.state();
+        state.total += runs;
+        state.to_train += to_train;
+        let total = state.total;
+        if let Some((_, live)) = &mut state.board {
+            live.runs = total;
+        }
+        if let Some(bars) = &state.bars {
+            bars.length(total);
+        }
+        state.post();
+        state.show();
+    }
+
+    /// What is open after a look, or that nothing is.
+    pub(crate) fn looked(&self, words: &str) {
+        self.tell(Some(words.to_owned()));
     }
 
     /// A run's numbers were taken from an earlier one.
@@ -260,7 +283,8 @@ impl State {
     fn title(&self, plan: &Plan, run: &Run) -> String {
         let label = &plan.cells[run.cell].label;
         if self.repeats > 1 {
-            format!("{label}, repeat {} of {}", run.repeat + 1, self.repeats)
+            let most = if self.until_decided { "at most " } else { "" };
+            format!("{label}, repeat {} of {most}{}", run.repeat + 1, self.repeats)
         } else {
             label.clone()
         }

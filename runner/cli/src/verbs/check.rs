@@ -80,7 +80,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 path.display(),
                 human::count(plan.arms.len(), "arm"),
                 human::count(plan.cells.len(), "cell"),
-                human::count(plan.runs.len(), "run"),
+                super::plan::number_of_runs(&plan),
             ))?;
             output::data(planning::evidence(plan).trim_end())
         }

@@ -77,7 +77,7 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
         overrides: args.overrides.clone(),
         sweeps: Vec::new(),
         only: None,
-        repeats: Some(args.repeats),
+        repeats: Some(args.repeats.into()),
     };
     let files = Shelf { built_in: args.recipe.is_none() };
     let plan = same_arm_twice(planning::plan_from(&files, &recipe, console)?, &recipe.recipe)?;

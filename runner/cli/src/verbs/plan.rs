@@ -133,7 +133,7 @@ pub(crate) fn headline(plan: &Plan) -> String {
         "\n{} x {} = {cells}, {}",
         human::count(plan.arms.len(), "arm"),
         human::count(conditions.len(), "condition"),
-        human::count(plan.runs.len(), "run"),
+        number_of_runs(plan),
     );
     for words in plan.threads() {
         let _ = writeln!(out, "threads: {words}");
@@ -148,15 +148,28 @@ pub(crate) fn headline(plan: &Plan) -> String {
     out
 }
 
+/// `18 runs`, or `18 to 144 runs` where they are made until something is decided.
+pub(crate) fn number_of_runs(plan: &Plan) -> String {
+    let all = human::count(plan.runs.len(), "run");
+    match plan.runs.iter().filter(|run| plan.is_certain(run)).count() {
+        certain if certain == plan.runs.len() => all,
+        certain => format!("{} to {all}", human::thousands(certain as u64)),
+    }
+}
+
 fn excluded(plan: &Plan) -> usize {
     plan.cells.iter().filter(|cell| cell.excluded.is_some()).count()
 }
 
 fn cells(plan: &Plan) -> Sheet {
     let mut repeats: BTreeMap<usize, usize> = BTreeMap::new();
-    for run in &plan.runs {
+    for run in plan.runs.iter().filter(|run| plan.is_certain(run)) {
         *repeats.entry(run.cell).or_default() += 1;
     }
+    let number = |cell: usize| match (repeats.get(&cell).copied().unwrap_or(0), plan.looks.last()) {
+        (least @ 1.., Some(most)) => format!("{least} to {most}"),
+        (count, _) => count.to_string(),
+    };
     let conditions = plan.cells.iter().any(|cell| !cell.condition.is_empty());
     let excluded = excluded(plan) > 0;
     let head: Vec<&str> = [
@@ -185,7 +198,7 @@ fn cells(plan: &Plan) -> Sheet {
         row.push(TableCell::styled(style, cell.spec.cluster.workers().to_string()));
         row.push(TableCell::styled(style, train.global_batch.to_string()));
         row.push(TableCell::styled(style, train.length.to_string()));
-        row.push(TableCell::styled(style, repeats.get(&index).copied().unwrap_or(0).to_string()));
+        row.push(TableCell::styled(style, number(index)));
         if excluded {
             let reason = cell.excluded.as_ref().map(|reason| format!("excluded: {reason}"));
             row.push(TableCell::styled(ODD, reason.unwrap_or_default()));

@@ -27,6 +27,7 @@ Examples:
   bakeoff run recipe.toml
   bakeoff run recipe.toml                  again: only what is not finished
   bakeoff run recipe.toml --repeats 10     add repeats to what is there
+  bakeoff run recipe.toml --repeats 3..24  until decided: 3 at first, at most 24
   bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
   bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
@@ -118,12 +119,11 @@ pub(crate) async fn train(
     let Training { plan, store, session, .. } = *training;
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
     preflight(plan, &decisions, environment, context)?;
-    announce(&decisions, context.console);
+    announce(plan, &decisions, context.console);
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
     let nodes = nodes(plan, environment, store).await?;
-    let to_train = decisions.iter().filter(|decision| !matches!(decision.action, Action::Reuse(_))).count();
-    let progress = Progress::begin(context.global.progress, context.console, plan, to_train);
+    let progress = Progress::begin(context.global.progress, context.console, plan);
     progress.publish(store.folder(), plan, &id);
     let sweep = Sweep {
         plan,
@@ -149,7 +149,7 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let what =
-        format!("the plan has {}, more than limits.max-runs = {most}", human::count(plan.runs.len(), "run"));
+        format!("the plan has {}, more than limits.max-runs = {most}", super::plan::number_of_runs(plan));
     Err(Failure::new(Exit::Usage, what)
         .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
@@ -185,7 +185,9 @@ fn preflight(
 }
 
 /// Prints how many runs are trained, if some are reused or repeated.
-fn announce(decisions: &[Decision], console: &Console) {
+fn announce(plan: &Plan, decisions: &[Decision], console: &Console) {
+    let certain = plan.runs.iter().zip(decisions).filter(|(run, _)| plan.is_certain(run));
+    let decisions: Vec<&Decision> = certain.map(|(_, decision)| decision).collect();
     let of = |name: &str| decisions.iter().filter(|decision| decision.action.name() == name).count();
     let fresh = of("run");
     let repeated = of("repeat");

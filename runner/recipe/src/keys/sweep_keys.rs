@@ -58,6 +58,15 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("repeats", Kind::Table, "How often each cell is run.").sweep(),
     Key::new("repeats.count", Kind::Whole(1, 10_000), "Runs of each cell.").default("5").sweep(),
     Key::new(
+        "repeats.at-most",
+        Kind::Whole(2, 10_000),
+        "Repeats until decided: after `repeats.count` runs of each cell, and again after twice and four times as many, the arms whose \
+         comparison with the baseline is open are run on, up to this number. Each look tests at its part of the level, so that all \
+         together err no more often than one.",
+    )
+    .example("24")
+    .sweep(),
+    Key::new(
         "repeats.seeds",
         Kind::Seeds,
         "The seeds: `{ from = 42 }` counts up, or a list. Repeat k has the same seed in every arm.",

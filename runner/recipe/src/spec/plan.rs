@@ -153,6 +153,10 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The runs in the order in which they are started; of excluded cells there are none.
     pub runs: Vec<Run>,
+    /// Numbers of repeats after which the arms that are decided get no more, the last of which is the most; empty where every cell has
+    /// the same number.
+    #[serde(default)]
+    pub looks: Vec<u32>,
     /// How the sweep is run.
     pub limits: Limits,
     /// How it uses machines.
@@ -166,6 +170,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether a run is made whatever the others show. Those after the first look are made where something is open.
+    pub fn is_certain(&self, run: &Run) -> bool {
+        self.looks.first().is_none_or(|first| run.repeat < *first)
+    }
+
     /// Everything that any cell pretends about its surroundings, in words; empty where nothing is.
     pub fn emulated(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();

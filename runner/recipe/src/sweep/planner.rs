@@ -13,6 +13,7 @@ use crate::sweep::cells::CellBuilder;
 use crate::sweep::expand;
 use crate::sweep::expanded;
 use crate::sweep::recipe::{self, Exclusion};
+use crate::sweep::repeat_count::RepeatCount;
 use crate::sweep::runs;
 use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
@@ -40,8 +41,8 @@ pub struct PlanRequest<'a> {
     pub sweeps: &'a [String],
     /// The condition of `--only`: other cells are excluded.
     pub only: Option<&'a str>,
-    /// `--repeats`: replaces `repeats.count`.
-    pub repeats: Option<u32>,
+    /// `--repeats`: replaces `repeats.count` and `repeats.at-most`.
+    pub repeats: Option<RepeatCount>,
 }
 
 impl<'a> PlanRequest<'a> {
@@ -74,8 +75,8 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     for argument in request.overrides {
         loader.set(&mut table, argument);
     }
-    if let Some(count) = request.repeats {
-        loader.repeats(&mut table, count);
+    if let Some(repeats) = request.repeats {
+        loader.repeats(&mut table, repeats);
     }
     for argument in request.sweeps {
         loader.sweep(&mut table, argument);
@@ -85,12 +86,16 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         recipe.exclusions.extend(select(loader, only));
     }
     let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
+    let looks = runs::looks(&recipe.settings, &mut loader.findings);
     if recipe.broken {
         let files = loader.files;
         loader.findings.extend(anyway::findings(&mut recipe, files, machine));
         return None;
     }
     let expansion = expand::expand(&recipe, machine, &mut loader.findings)?;
+    if !looks.is_empty() && expansion.arms.len() == 1 {
+        loader.findings.push(runs::nothing_to_decide(&recipe.settings));
+    }
     let mut builder = CellBuilder::new(&recipe, loader.files, machine);
     let cells = builder.build(expansion.drafts);
     loader.findings.extend(builder.findings(&cells, seeds.len() as u64));
@@ -103,7 +108,8 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
             &name(&recipe.settings, request.path),
             &expanded::PlannedOn { files: loader.files, machine, threads: same_threads(&cells) },
         ),
-        runs: runs::order(&recipe.settings, &cells, &seeds),
+        runs: runs::order(&recipe.settings, &cells, &seeds, &looks),
+        looks,
         arms: expansion.arms,
         cells,
         limits: limits(&recipe.settings),

@@ -1,20 +1,49 @@
-//! Seeds of the repeats, and the order in which runs are started.
+//! Seeds of the repeats, when they are looked at, and the order in which runs are started.
 
 use crate::keys::lookup::{KeyId, id};
 use crate::text::finding::Finding;
 use crate::values::leaf::{Seeds, Typed};
 use crate::values::settings::Settings;
-use crate::values::typed_key::Defaulted;
+use crate::values::typed_key::{Defaulted, Optional};
 use crate::{Cell, Run, RunOrder};
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 
 const COUNT: Defaulted<u64> = Defaulted::whole("repeats.count");
+const AT_MOST: Optional<u64> = Optional::whole("repeats.at-most");
 const SEEDS: KeyId = id("repeats.seeds");
 const ORDER: Defaulted<RunOrder> = Defaulted::choice("repeats.order");
 
-/// The seed of each repeat.
+/// After which numbers of repeats a sweep that runs until it is decided is looked at; empty where the number is fixed.
+pub(crate) fn looks(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u32> {
+    let count = COUNT.of(settings);
+    let Some(most) = AT_MOST.of(settings) else { return Vec::new() };
+    if most <= count {
+        findings.push(
+            Finding::new("R199", format!("at most {most} repeats leave nothing to add to {count}"))
+                .at_option(settings.span(AT_MOST), "no more than `repeats.count`")
+                .at_option(settings.span(COUNT), format!("{count} repeats at first"))
+                .cure(format!(
+                    "set it to {} or more, or leave it out for a fixed number of repeats",
+                    2 * count
+                )),
+        );
+        return Vec::new();
+    }
+    let doubled = std::iter::successors(Some(count), |look| Some(look * 2));
+    doubled.take_while(|look| *look < most).chain([most]).map(|look| look as u32).collect()
+}
+
+/// Of a recipe with one arm that is to run until it is decided.
+pub(crate) fn nothing_to_decide(settings: &Settings) -> Finding {
+    Finding::new("R213", "one strategy is compared with nothing, so that its first repeats are all")
+        .at_option(settings.span(AT_MOST), "never reached")
+        .cure("add a strategy, or set `repeats.count` to the number that you want")
+}
+
+/// The seed of each repeat, those included that may not be needed.
 pub(crate) fn seeds(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u64> {
-    let count = COUNT.of(settings) as usize;
+    let count = COUNT.of(settings).max(AT_MOST.of(settings).unwrap_or(0)) as usize;
     let seeds = match settings.get(SEEDS).map(|leaf| &leaf.typed) {
         Some(Typed::Seeds(Seeds::List(list))) => list.clone(),
         Some(Typed::Seeds(Seeds::From(first))) => (0..count as u64).map(|k| first.wrapping_add(k)).collect(),
@@ -24,7 +53,7 @@ pub(crate) fn seeds(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u64
         findings.push(
             Finding::new("R106", format!("{} seeds are not enough for {count} repeats", seeds.len()))
                 .at_option(settings.span(SEEDS), format!("{} seeds", seeds.len()))
-                .at_option(settings.span(COUNT), format!("{count} repeats"))
+                .at_option(settings.span(AT_MOST).or(settings.span(COUNT)), format!("{count} repeats"))
                 .cure("list more seeds, or count up with `seeds = { from = 42 }`"),
         );
     }
@@ -38,11 +67,18 @@ pub(crate) fn seeds(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u64
     seeds.into_iter().take(count).collect()
 }
 
-/// The runs of all cells that are not excluded, in the order in which they are started.
-pub(crate) fn order(settings: &Settings, cells: &[Cell], seeds: &[u64]) -> Vec<Run> {
+/// The runs of all cells that are not excluded, in the order in which they are started: those up to each look together.
+pub(crate) fn order(settings: &Settings, cells: &[Cell], seeds: &[u64], looks: &[u32]) -> Vec<Run> {
+    let ends =
+        if looks.is_empty() { vec![seeds.len()] } else { looks.iter().map(|look| *look as usize).collect() };
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let rounds = starts.zip(&ends).map(|(start, end)| start..(*end).min(seeds.len()));
+    rounds.flat_map(|round| in_order(settings, cells, seeds, round)).collect()
+}
+
+fn in_order(settings: &Settings, cells: &[Cell], seeds: &[u64], repeats: Range<usize>) -> Vec<Run> {
     let included = || (0..cells.len()).filter(|cell| cells[*cell].excluded.is_none());
     let run = |cell: usize, repeat: usize| Run { cell, repeat: repeat as u32, seed: seeds[repeat] };
-    let repeats = 0..seeds.len();
     match ORDER.of(settings) {
         RunOrder::Block => {
             included().flat_map(|cell| repeats.clone().map(move |repeat| run(cell, repeat))).collect()

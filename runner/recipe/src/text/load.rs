@@ -1,6 +1,7 @@
 //! From a file's name to one merged tree: `extends`, then what the command line sets.
 
 use crate::files::{Files, tidy};
+use crate::sweep::repeat_count::RepeatCount;
 use crate::text::finding::Finding;
 use crate::text::parse;
 use crate::text::source::{Sources, Span};
@@ -166,11 +167,17 @@ impl<'a> Loader<'a> {
         lay_at(recipe, &path, Entry { name: String::new(), name_span, item: list });
     }
 
-    /// Lays `--repeats N` over a recipe.
-    pub(crate) fn repeats(&mut self, recipe: &mut Table, count: u32) {
-        let span = self.argument("--repeats", &count.to_string());
-        let item = Item { span, value: Value::Integer(i64::from(count)) };
-        lay_at(recipe, "repeats.count", Entry { name: String::new(), name_span: span, item });
+    /// Lays `--repeats N` or `--repeats N..M` over a recipe.
+    pub(crate) fn repeats(&mut self, recipe: &mut Table, repeats: RepeatCount) {
+        let span = self.argument("--repeats", &repeats.to_string());
+        if let Some(table) = table_at(recipe, &["repeats"]) {
+            table.take("at-most");
+        }
+        let given = [("repeats.count", Some(repeats.count)), ("repeats.at-most", repeats.at_most)];
+        for (path, number) in given.into_iter().filter_map(|(path, number)| Some((path, number?))) {
+            let item = Item { span, value: Value::Integer(i64::from(number)) };
+            lay_at(recipe, path, Entry { name: String::new(), name_span: span, item });
+        }
     }
 
     /// What the command line says about a key goes before the recipe's axis over it.

@@ -55,7 +55,7 @@ fn the_command_line_changes_what_is_planned() {
         overrides: &overrides,
         sweeps: &sweeps,
         only: Some("strategy == ring"),
-        repeats: Some(2),
+        repeats: Some(2.into()),
         ..PlanRequest::new(Path::new("recipe.toml"))
     };
     let plan = recipe::plan(&desk, &request, &MACHINE)

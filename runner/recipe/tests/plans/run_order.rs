@@ -1,6 +1,9 @@
 //! In which order runs are started, and with which seeds.
 
+use crate::desk::{Desk, MACHINE};
 use crate::expansion::plan;
+use recipe::{PlanRequest, RepeatCount};
+use std::path::Path;
 
 #[test]
 fn repeats_are_paired_and_ordered() {
@@ -19,6 +22,46 @@ fn repeats_are_paired_and_ordered() {
     assert_ne!(shuffled, order("block"));
     shuffled.sort_unstable();
     assert_eq!(shuffled, order("block"));
+}
+
+/// All runs up to a look come before the first one after it, whatever the order.
+#[test]
+fn repeats_until_decided_are_ordered_by_their_looks() {
+    for (order, first) in
+        [("interleave", [(0, 0), (1, 0), (1, 1), (0, 1)]), ("block", [(0, 0), (0, 1), (1, 0), (1, 1)])]
+    {
+        let plan = plan(&[&format!("[repeats]\ncount = 2\nat-most = 9\norder = \"{order}\"")]);
+        assert_eq!(plan.looks, [2, 4, 8, 9]);
+        assert_eq!(plan.runs.len(), 18);
+        let rounds =
+            plan.runs.iter().map(|run| plan.looks.iter().filter(|look| run.repeat >= **look).count());
+        assert!(rounds.is_sorted(), "{order}");
+        assert_eq!(plan.runs[..4].iter().map(|run| (run.cell, run.repeat)).collect::<Vec<_>>(), first);
+    }
+    let looks = |most: u32| plan(&[&format!("[repeats]\ncount = 3\nat-most = {most}")]).looks;
+    assert_eq!(
+        [4, 6, 7, 12, 24].map(looks),
+        [vec![3, 4], vec![3, 6], vec![3, 6, 7], vec![3, 6, 12], vec![3, 6, 12, 24]]
+    );
+    assert!(plan(&["[repeats]\ncount = 3"]).looks.is_empty());
+}
+
+/// With fewer repeats at first, and without: the runs that a fixed number has are among them, with the same seeds.
+#[test]
+fn the_command_line_sets_both_numbers_of_repeats() {
+    let desk = Desk::with(
+        "schema = 1\n[model]\nkind = \"softmax\"\n[dataset]\nkind = \"mnist\"\npath = \"data\"\n[nodes]\nworkers = 2\n[train]\nglobal-batch = 20\n[repeats]\ncount = 2\nat-most = 8\n[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"ps-sync\"\n",
+    );
+    let with = |repeats: Option<RepeatCount>| {
+        let request = PlanRequest { repeats, ..PlanRequest::new(Path::new("recipe.toml")) };
+        recipe::plan(&desk, &request, &MACHINE)
+            .unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
+    };
+    assert_eq!(with(None).looks, [2, 4, 8]);
+    assert_eq!(with(Some("3..7".parse().unwrap())).looks, [3, 6, 7]);
+    let fixed = with(Some(3.into()));
+    assert_eq!((fixed.looks.as_slice(), fixed.runs.len()), (&[][..], 6));
+    assert!(fixed.runs.iter().all(|run| with(None).runs.contains(run)));
 }
 
 #[test]

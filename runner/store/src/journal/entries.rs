@@ -73,7 +73,7 @@ pub(crate) struct SweepEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepEnd {
-    /// Every run has ended, well or not.
+    /// Every run has ended, well or not, or is not needed.
     Done,
     /// Some runs were not begun, or were stopped.
     Interrupted,

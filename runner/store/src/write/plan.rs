@@ -46,6 +46,7 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
         source: String::new(),
         cells: Vec::new(),
         runs: Vec::new(),
+        looks: new.plan.looks.clone(),
         name: new.plan.name.clone(),
         question: new.plan.question.clone(),
         expanded: new.plan.expanded.clone(),

@@ -232,8 +232,17 @@ pub(crate) async fn insert_sweep_end(
         .bind(state)
         .bind(time)
         .bind(sweep.as_str())
+        .execute(&mut *connection)
+        .await?;
+    if end == SweepEnd::Done {
+        // A sweep is done without the repeats that it did not need.
+        sqlx::query(
+            "UPDATE run SET state = 'not-needed' WHERE state = 'pending' AND sweep = (SELECT id FROM sweep WHERE ulid = ?)",
+        )
+        .bind(sweep.as_str())
         .execute(connection)
         .await?;
+    }
     Ok(())
 }
 

@@ -201,6 +201,34 @@ async fn an_end_that_was_written_down_twice_is_one() {
     assert_eq!(dump(&database(folder.path())).await, before);
 }
 
+/// A sweep that was decided is done without the runs that it did not need, also after it is rebuilt.
+#[tokio::test]
+async fn what_a_sweep_did_not_need_is_known_from_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    tried(&store, &runs, 1, 5, RunState::Done).await;
+    let states = async |store: &Store| -> Vec<RunState> {
+        let rows = store.sweep_rows(&Selection::last()).await.unwrap();
+        rows.runs.iter().map(|run| run.state).collect()
+    };
+    let pending = states(&store).await;
+    store.record_sweep_end(&sweep, SweepEnd::Interrupted, 1_900).await.unwrap();
+    assert_eq!(states(&store).await, pending);
+    store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await.unwrap();
+    let ended = states(&store).await;
+    for (before, after) in pending.iter().zip(&ended) {
+        assert_eq!(*after, if *before == RunState::Pending { RunState::NotNeeded } else { *before });
+    }
+    assert!(ended.contains(&RunState::NotNeeded) && ended.contains(&RunState::Done), "{ended:?}");
+    store.close().await;
+    drop(store);
+    let before = dump(&database(folder.path())).await;
+    assert_eq!(rebuilt(folder.path()).await.unread, []);
+    assert_eq!(dump(&database(folder.path())).await, before);
+}
+
 #[tokio::test]
 async fn the_write_ahead_log_of_the_new_database_does_not_grow_with_the_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -32,6 +32,11 @@ pub(super) const PAIRS: &[Code] = &[
         "Each repeat has a seed of its own, the same in every arm. `seeds = { from = 42 }` never runs out.",
     ),
     code(
+        "R199",
+        "repeats until decided, and no more of them",
+        "`repeats.at-most` is how often a cell is run at most while its comparison is open; `repeats.count` is how often every cell is run first.",
+    ),
+    code(
         "R107",
         "workers that do not fit",
         "`nodes.use` says how many workers fit on the machines; `nodes.workers` asks for more.",

@@ -62,6 +62,11 @@ pub(super) const WARNINGS: &[Code] = &[
          classes have a sample.",
     ),
     code(
+        "R213",
+        "repeats until decided of one strategy",
+        "`repeats.at-most` adds runs to arms whose comparison with the baseline is open. One arm has none.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \

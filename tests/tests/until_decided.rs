@@ -1,0 +1,103 @@
+//! Repeats until decided, of real runs: what is settled early gets no more of them, and what is open gets all.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use e2e::{Desk, gone, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Three arms that train the same weights: one is twice as slow as the baseline, one is the baseline again. A tenth of a percent matters,
+/// so that the first is settled by two runs, and the other by hardly any number.
+const RECIPE: &str = r#"
+schema = 1
+name = "decided"
+[model]
+kind = "softmax"
+[dataset]
+kind = "synthetic"
+train = 400
+test = 100
+[train]
+global-batch = 40
+steps = 30
+evaluate = "30 steps"
+[nodes]
+use = ["local*2"]
+[compute]
+step-time = "5ms"
+[[strategy]]
+kind = "d-sync"
+[[strategy]]
+kind = "d-sync"
+name = "slow"
+compute.step-time = "10ms"
+[[strategy]]
+kind = "d-sync"
+name = "twin"
+[repeats]
+count = 2
+at-most = 5
+[report]
+min-effect = "0.1%"
+"#;
+
+/// Runs of each arm of the last sweep in some state.
+fn counts(desk: &Desk, state: &str) -> BTreeMap<String, usize> {
+    let selection = format!("last and state={state}");
+    let ended = desk.run(["list", &selection, "--format", "json"]).unwrap();
+    let mut counts = BTreeMap::new();
+    if ended.code == Some(0) {
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        for run in document["runs"].as_array().unwrap() {
+            *counts.entry(run["arm"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Two runs of what is settled, and as many of the other arm as of the baseline: all five unless it was settled by chance.
+fn check(desk: &Desk) {
+    let done = counts(desk, "done");
+    assert_eq!((done["slow"], done["twin"]), (2, done["d-sync"]), "{done:?}");
+    let spared = counts(desk, "not-needed");
+    for (arm, made) in &done {
+        assert_eq!(made + spared.get(arm).copied().unwrap_or(0), 5, "{arm}: {done:?}, {spared:?}");
+    }
+}
+
+#[test]
+fn what_is_settled_gets_no_more_repeats_and_what_is_open_gets_all() {
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", RECIPE).unwrap();
+    let plan = desk.run(["plan", "recipe.toml"]).unwrap().with_code(0).unwrap();
+    assert!(plan.stdout.contains("3 cells, 6 to 15 runs"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("2 to 5"), "{}", plan.stdout);
+    let ran = desk.run(["run", "recipe.toml", "--progress", "plain"]).unwrap().with_code(0).unwrap();
+    check(&desk);
+    assert!(ran.stderr.contains("after 2 repeats: 1 of 2 comparisons open: twin; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("[6/6]"), "{}", ran.stderr);
+    let page = std::fs::read_to_string(ran.page().unwrap()).unwrap();
+    assert!(page.contains("looked at after 2, 4 and 5 repeats"));
+    // Nothing is trained again, and the same runs are spared.
+    let again = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+    assert!(again.stderr.contains("6 finished before and reused"), "{}", again.stderr);
+    check(&desk);
+}
+
+#[test]
+fn a_sweep_whose_driver_was_killed_ends_as_one_that_was_not() {
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", RECIPE).unwrap();
+    let driver = desk.start(["run", "recipe.toml"]).unwrap();
+    wait_until(PATIENCE, || Ok(desk.attempts().count() >= 8)).unwrap();
+    let workers = driver.workers().unwrap();
+    driver.signal(Signal::KILL).unwrap();
+    driver.end(PATIENCE).unwrap();
+    gone(&workers, Duration::from_secs(10)).unwrap();
+    assert!(counts(&desk, "not-needed").is_empty());
+    desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+    check(&desk);
+}
