@@ -213,7 +213,7 @@ fn eight_arms_have_seven_comparisons_and_no_promise() {
 /// Two runs of the arm that was decided, and all six of the baseline: neither is missing, and they ran in turn.
 #[test]
 fn repeats_that_were_not_needed_are_no_doubt() {
-    let mut rows = Sample { repeats: 6, looks: vec![3, 6], ..Sample::duel() }.rows();
+    let mut rows = Sample { repeats: 6, looks: vec![3, 6], target: None, ..Sample::duel() }.rows();
     for run in rows.runs.iter_mut().filter(|run| run.cell == 1 && run.repeat >= 3) {
         (run.state, run.attempt) = (RunState::NotNeeded, None);
     }

@@ -2,6 +2,7 @@
 
 use crate::desk::{Desk, MACHINE};
 use crate::expansion::plan;
+use crate::problems::recipe;
 use recipe::{PlanRequest, RepeatCount};
 use std::path::Path;
 
@@ -49,13 +50,11 @@ fn repeats_until_decided_are_ordered_by_their_looks() {
 /// With fewer repeats at first, and without: the runs that a fixed number has are among them, with the same seeds.
 #[test]
 fn the_command_line_sets_both_numbers_of_repeats() {
-    let desk = Desk::with(
-        "schema = 1\n[model]\nkind = \"softmax\"\n[dataset]\nkind = \"mnist\"\npath = \"data\"\n[nodes]\nworkers = 2\n[train]\nglobal-batch = 20\n[repeats]\ncount = 2\nat-most = 8\n[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"ps-sync\"\n",
-    );
+    let desk = Desk::with(&recipe(&["[repeats]\ncount = 2\nat-most = 8"]));
     let with = |repeats: Option<RepeatCount>| {
         let request = PlanRequest { repeats, ..PlanRequest::new(Path::new("recipe.toml")) };
-        recipe::plan(&desk, &request, &MACHINE)
-            .unwrap_or_else(|problems| panic!("{}", problems.render(recipe::Colours::None, 100)))
+        ::recipe::plan(&desk, &request, &MACHINE)
+            .unwrap_or_else(|problems| panic!("{}", problems.render(::recipe::Colours::None, 100)))
     };
     assert_eq!(with(None).looks, [2, 4, 8]);
     assert_eq!(with(Some("3..7".parse().unwrap())).looks, [3, 6, 7]);
