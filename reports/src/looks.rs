@@ -7,7 +7,9 @@
 use crate::comparison::Advice;
 use crate::findings::Findings;
 use crate::number_format;
+use crate::verdict::whole_percent;
 use crate::{Options, ReportError};
+use recipe::Plan;
 use std::collections::BTreeSet;
 use store::SweepRows;
 
@@ -23,6 +25,20 @@ pub(crate) fn listed(looks: &[u32]) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last} repeats", first.join(", ")),
         _ => number_format::plural(looks.first().map_or(0, |look| *look as usize), "repeat"),
     }
+}
+
+/// Why the intervals of a sweep that runs until it is decided have the confidence that they have; `None` of a fixed number of repeats.
+pub fn looks_in_words(plan: &Plan) -> Option<String> {
+    let looks = plan.looks.as_slice();
+    let percent = |confidence| whole_percent(confidence).replace('\u{a0}', " ");
+    (!looks.is_empty()).then(|| {
+        format!(
+            "{} at each of the looks after {}, so that all together hold {}",
+            percent(confidence_of_each(plan.report.confidence, looks)),
+            listed(looks),
+            percent(plan.report.confidence)
+        )
+    })
 }
 
 /// What is known of a sweep's comparisons after a look.
@@ -84,6 +100,12 @@ mod tests {
         assert_eq!(listed(&[3, 6, 12, 24]), "3, 6, 12 and 24 repeats");
         assert_eq!(listed(&[3, 4]), "3 and 4 repeats");
         assert_eq!(listed(&[1]), "1 repeat");
+        let said = |looks: &[u32]| {
+            let sample = Sample { looks: looks.to_vec(), ..Sample::duel() };
+            looks_in_words(&sample.rows().plan)
+        };
+        let words = "98.33 % at each of the looks after 3, 6 and 7 repeats, so that all together hold 95 %";
+        assert_eq!((said(&[]), said(&[3, 6, 7])), (None, Some(words.to_owned())));
     }
 
     /// Three repeats of what may be up to six, under two conditions; `slower` is how much longer the steps of the arm are under the second,

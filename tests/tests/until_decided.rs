@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Three arms that train the same weights: one is twice as slow as the baseline, one is the baseline again. A tenth of a percent matters,
-/// so that the first is settled by two runs, and the other by hardly any number.
+/// Three arms that train the same weights on a slow link: a star sends twice as much over it as a ring, and halving and doubling as much as
+/// a ring between two. A tenth of a percent matters, so that the first is settled by three runs, and the other by hardly any number.
 const RECIPE: &str = r#"
 schema = 1
 name = "decided"
@@ -26,20 +26,21 @@ steps = 30
 evaluate = "30 steps"
 [nodes]
 use = ["local*2"]
-[compute]
-step-time = "5ms"
+[network]
+bandwidth = "10Mbit/s"
 [[strategy]]
 kind = "d-sync"
 [[strategy]]
 kind = "d-sync"
-name = "slow"
-compute.step-time = "10ms"
+name = "star"
+communication.collective = "star"
 [[strategy]]
 kind = "d-sync"
 name = "twin"
+communication.collective = "halving-doubling"
 [repeats]
-count = 2
-at-most = 5
+count = 3
+at-most = 6
 [report]
 min-effect = "0.1%"
 "#;
@@ -58,13 +59,13 @@ fn counts(desk: &Desk, state: &str) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Two runs of what is settled, and as many of the other arm as of the baseline: all five unless it was settled by chance.
+/// Three runs of what is settled, and as many of the other arm as of the baseline: all six unless it was settled by chance.
 fn check(desk: &Desk) {
     let done = counts(desk, "done");
-    assert_eq!((done["slow"], done["twin"]), (2, done["d-sync"]), "{done:?}");
+    assert_eq!((done["star"], done["twin"]), (3, done["d-sync"]), "{done:?}");
     let spared = counts(desk, "not-needed");
     for (arm, made) in &done {
-        assert_eq!(made + spared.get(arm).copied().unwrap_or(0), 5, "{arm}: {done:?}, {spared:?}");
+        assert_eq!(made + spared.get(arm).copied().unwrap_or(0), 6, "{arm}: {done:?}, {spared:?}");
     }
 }
 
@@ -73,17 +74,17 @@ fn what_is_settled_gets_no_more_repeats_and_what_is_open_gets_all() {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", RECIPE).unwrap();
     let plan = desk.run(["plan", "recipe.toml"]).unwrap().with_code(0).unwrap();
-    assert!(plan.stdout.contains("3 cells, 6 to 15 runs"), "{}", plan.stdout);
-    assert!(plan.stdout.contains("2 to 5"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("3 cells, 9 to 18 runs"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("3 to 6"), "{}", plan.stdout);
     let ran = desk.run(["run", "recipe.toml", "--progress", "plain"]).unwrap().with_code(0).unwrap();
     check(&desk);
-    assert!(ran.stderr.contains("after 2 repeats: 1 of 2 comparisons open: twin; "), "{}", ran.stderr);
-    assert!(ran.stderr.contains("[6/6]"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("after 3 repeats: 1 of 2 comparisons open: twin; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("[9/9]"), "{}", ran.stderr);
     let page = std::fs::read_to_string(ran.page().unwrap()).unwrap();
-    assert!(page.contains("looked at after 2, 4 and 5 repeats"));
+    assert!(page.contains("looked at after 3 and 6 repeats"));
     // Nothing is trained again, and the same runs are spared.
     let again = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
-    assert!(again.stderr.contains("6 finished before and reused"), "{}", again.stderr);
+    assert!(again.stderr.contains("9 finished before and reused"), "{}", again.stderr);
     check(&desk);
 }
 
@@ -92,7 +93,7 @@ fn a_sweep_whose_driver_was_killed_ends_as_one_that_was_not() {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", RECIPE).unwrap();
     let driver = desk.start(["run", "recipe.toml"]).unwrap();
-    wait_until(PATIENCE, || Ok(desk.attempts().count() >= 8)).unwrap();
+    wait_until(PATIENCE, || Ok(desk.attempts().count() >= 11)).unwrap();
     let workers = driver.workers().unwrap();
     driver.signal(Signal::KILL).unwrap();
     driver.end(PATIENCE).unwrap();

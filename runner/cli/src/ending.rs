@@ -83,6 +83,9 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
             out.push_str(&sentence(verdict, width));
         }
     }
+    for line in reports::looks_in_words(&rows.plan).iter().flat_map(|words| fold(words, width)) {
+        let _ = writeln!(out, "{}", paint(FAINT, line));
+    }
     Ok(out)
 }
 
