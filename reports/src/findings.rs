@@ -23,7 +23,8 @@ impl<'a> Findings<'a> {
         let thresholds = Thresholds {
             min_effect: settings.min_effect,
             min_quality: settings.min_quality,
-            confidence: looks::confidence_of_each(settings.confidence, &rows.plan.looks),
+            confidence: settings.confidence,
+            looks: looks::number(&rows.plan),
         };
         let comparisons = comparison::compare(&study, thresholds);
         let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();

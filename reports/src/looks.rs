@@ -1,21 +1,29 @@
 //! Repeats until decided: which runs a sweep still needs, and what looking at it several times costs.
 //!
 //! A sweep that is looked at k times, and stops where a comparison is settled, has k chances to claim what is not so. Each look
-//! tests at a k-th of the level (Bonferroni), whichever look it stopped at, so that all of them together err no more often than one:
-//! it holds for any dependence between looks, and without knowing at which of them an arm was left.
+//! tests at a k-th of the level (Bonferroni): p values and doubts count k times, and intervals are as wide as that takes, whichever look
+//! an arm stopped at. For tests that know of the arm and the look alone that holds for any dependence between looks; what shared
+//! variances add, which know of the other arms, is simulated.
 
-use crate::comparison::Advice;
+use crate::comparison::{Grade, Thresholds};
 use crate::findings::Findings;
 use crate::number_format;
+use crate::statistics;
+use crate::study::ArmCell;
 use crate::verdict::whole_percent;
 use crate::{Options, ReportError};
 use recipe::Plan;
 use std::collections::BTreeSet;
 use store::SweepRows;
 
-/// The confidence of one look, so that all together have `confidence`.
-pub(crate) fn confidence_of_each(confidence: f64, looks: &[u32]) -> f64 {
-    1.0 - (1.0 - confidence) / looks.len().max(1) as f64
+/// The number of looks that a plan has.
+pub(crate) fn number(plan: &Plan) -> u32 {
+    plan.looks.len().max(1) as u32
+}
+
+/// The level of one of `looks` looks, so that all together have `confidence`.
+pub(crate) fn level_of_each(confidence: f64, looks: u32) -> f64 {
+    (1.0 - confidence) / f64::from(looks)
 }
 
 /// `3, 6, 12 and 24 repeats`.
@@ -27,18 +35,17 @@ pub(crate) fn listed(looks: &[u32]) -> String {
     }
 }
 
-/// Why the intervals of a sweep that runs until it is decided have the confidence that they have; `None` of a fixed number of repeats.
+/// What several looks mean for claims; `None` of a fixed number of repeats.
 pub fn looks_in_words(plan: &Plan) -> Option<String> {
     let looks = plan.looks.as_slice();
-    let percent = |confidence| whole_percent(confidence).replace('\u{a0}', " ");
-    (!looks.is_empty()).then(|| {
+    let together = whole_percent(plan.report.confidence).replace('\u{a0}', " ");
+    let words = || {
         format!(
-            "{} at each of the looks after {}, so that all together hold {}",
-            percent(confidence_of_each(plan.report.confidence, looks)),
-            listed(looks),
-            percent(plan.report.confidence)
+            "repeats until decided, looked at after {}: claims and ratios hold at {together} over all looks",
+            listed(looks)
         )
-    })
+    };
+    (!looks.is_empty()).then(words)
 }
 
 /// What is known of a sweep's comparisons after a look.
@@ -54,8 +61,8 @@ pub struct Look {
 
 /// Looks at the runs that a sweep has so far.
 ///
-/// A comparison is settled by the speed's verdict: quality mostly needs many more runs. One that only more evaluations can settle
-/// needs no repeats either.
+/// A comparison is settled by the speed's verdict: quality mostly needs many more runs. An arm that misses its target, or diverges, is
+/// settled where that is no chance, or where the baseline does no better.
 ///
 /// # Errors
 /// The rows do not fit the options, such as a baseline that the plan does not have.
@@ -65,22 +72,30 @@ pub fn look(rows: &SweepRows, options: &Options) -> Result<Look, ReportError> {
     for (condition, comparisons) in findings.conditions() {
         for comparison in comparisons {
             look.comparisons += 1;
-            let hidden = comparison.speed().advice(findings.thresholds) == Some(Advice::EvaluateMoreOften);
             let sides = [comparison.arm, findings.study.baseline].map(|arm| condition.cell(arm));
+            let [Some(arm), Some(baseline)] = sides else { continue };
             // More of the same does not help an arm all of whose runs failed.
-            let judged: Vec<usize> = sides
-                .into_iter()
-                .flatten()
-                .filter(|cell| !cell.runs.is_empty())
-                .map(|cell| cell.index)
-                .collect();
-            if comparison.grade.is_open() && !hidden && judged.len() == 2 {
+            let judged = !arm.runs.is_empty() && !baseline.runs.is_empty();
+            if judged && is_open(comparison.grade, arm, baseline, findings.thresholds) {
                 look.open += 1;
-                look.needed.extend(judged);
+                look.needed.extend([arm.index, baseline.index]);
             }
         }
     }
     Ok(look)
+}
+
+fn is_open(grade: Grade, arm: &ArmCell, baseline: &ArmCell, thresholds: Thresholds) -> bool {
+    let may_be_chance = |good: fn(&ArmCell) -> usize| {
+        let (own, other) = (good(arm), good(baseline));
+        let p = statistics::fewer_by_chance(own, arm.runs.len(), other, baseline.runs.len());
+        own + other > 0 && p >= level_of_each(thresholds.confidence, thresholds.looks)
+    };
+    match grade {
+        Grade::DidNotReach => may_be_chance(|cell| cell.reached()),
+        Grade::Diverged => may_be_chance(|cell| cell.runs.len() - cell.diverged()),
+        grade => grade.is_open(),
+    }
 }
 
 #[cfg(test)]
@@ -92,19 +107,16 @@ mod tests {
 
     #[test]
     fn each_look_has_its_part_of_the_level() {
-        let close =
-            |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{found} is not {wanted}");
-        close(confidence_of_each(0.95, &[]), 0.95);
-        close(confidence_of_each(0.95, &[3]), 0.95);
-        close(confidence_of_each(0.95, &[3, 6, 12, 24]), 0.9875);
+        let plan = |looks: &[u32]| Sample { looks: looks.to_vec(), ..Sample::duel() }.rows().plan;
+        for (looks, level) in [(&[][..], 0.05), (&[3, 6], 0.025), (&[3, 6, 12, 24], 0.0125)] {
+            let found = level_of_each(0.95, number(&plan(looks)));
+            assert!((found - level).abs() < 1e-12, "{found} is not {level}");
+        }
         assert_eq!(listed(&[3, 6, 12, 24]), "3, 6, 12 and 24 repeats");
         assert_eq!(listed(&[3, 4]), "3 and 4 repeats");
         assert_eq!(listed(&[1]), "1 repeat");
-        let said = |looks: &[u32]| {
-            let sample = Sample { looks: looks.to_vec(), ..Sample::duel() };
-            looks_in_words(&sample.rows().plan)
-        };
-        let words = "98.33 % at each of the looks after 3, 6 and 7 repeats, so that all together hold 95 %";
+        let words = "repeats until decided, looked at after 3, 6 and 7 repeats: claims and ratios hold at 95 % over all looks";
+        let said = |looks: &[u32]| looks_in_words(&plan(looks));
         assert_eq!((said(&[]), said(&[3, 6, 7])), (None, Some(words.to_owned())));
     }
 
@@ -136,6 +148,23 @@ mod tests {
         assert_eq!(open, Look { needed: [2, 3].into(), open: 1, comparisons: 2 });
         let settled = look(&rows([1.0; 3]));
         assert_eq!(settled, Look { needed: BTreeSet::new(), open: 0, comparisons: 2 });
+    }
+
+    /// None of three runs beside all of three may be chance at half the level, none of six beside six is not.
+    #[test]
+    fn a_target_that_is_missed_by_chance_is_open() {
+        let missing = |made: u32, reached: u32| {
+            let mut rows = Sample { repeats: 6, looks: vec![3, 6], ..Sample::duel() }.rows();
+            for run in &mut rows.runs {
+                if run.repeat >= made {
+                    (run.state, run.attempt) = (RunState::Pending, None);
+                } else if run.cell == 1 || run.repeat >= reached {
+                    run.attempt.as_mut().unwrap().metrics.iter_mut().for_each(|row| row.value = 0.5);
+                }
+            }
+            look(&rows, &Options::default()).unwrap().open
+        };
+        assert_eq!((missing(3, 3), missing(6, 6), missing(3, 0)), (1, 0, 0));
     }
 
     #[test]

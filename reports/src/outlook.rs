@@ -37,7 +37,7 @@ fn repeats(plan: &Plan) -> String {
             "{count} {verb} nothing{equal}: set repeats.count to {FEWEST_PAIRS} for large differences, to 5 for most"
         );
     }
-    let level = (1.0 - looks::confidence_of_each(plan.report.confidence, &plan.looks)) / family as f64;
+    let level = looks::level_of_each(plan.report.confidence, looks::number(plan)) / family as f64;
     let least = |spread: f64| {
         let pair = spread * std::f64::consts::SQRT_2;
         let found = pair * smallest_in_deviations(repeats as u32, 1.0 - level)?;

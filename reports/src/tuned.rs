@@ -25,6 +25,8 @@ pub(crate) struct Tuned {
     pub(crate) metric: Metric,
     /// Number of repeats that choose; the others judge. 0 where there are too few to divide.
     pub(crate) choosers: u32,
+    /// Repeats that all settings have.
+    repeats: u32,
 }
 
 /// What an arm has chosen under a condition.
@@ -70,8 +72,9 @@ impl Tuned {
         let searched = searched(&rows.plan.cells);
         check(findings, &searched)?;
         let metric = metric(findings).ok_or(Untuned::NothingMeasured)?;
-        let choosers = choosers(findings.study.repeats());
-        let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric, choosers };
+        let repeats = findings.study.repeats() as u32;
+        let choosers = choosers(repeats as usize);
+        let mut tuned = Self { rows: emptied(rows), choices: Vec::new(), metric, choosers, repeats };
         for search in searches(findings, &searched) {
             tuned.choose(rows, &searched, search);
         }
@@ -84,8 +87,10 @@ impl Tuned {
 
     fn choose(&mut self, rows: &SweepRows, searched: &BTreeSet<String>, search: Search<'_, '_>) {
         let Search { condition, arm, cells } = search;
-        let (metric, choosers) = (self.metric, self.choosers);
-        let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric, choosers)));
+        let metric = self.metric;
+        // Settings that were run on, because their comparison was open, are not chosen by more runs than the others.
+        let repeats = if self.choosers == 0 { self.repeats } else { self.choosers };
+        let scored = cells.iter().map(|placed| (placed.cell, score(placed.cell, metric, repeats)));
         let best = scored.reduce(|best, other| if better(metric, other.1, best.1) { other } else { best });
         // Where each setting has a run that diverged, none is the best.
         let Some((best, score)) = best.filter(|(_, score)| score.is_finite()) else { return };
@@ -195,14 +200,13 @@ fn choosers(repeats: usize) -> u32 {
 }
 
 /// The mean of a metric at the end of the runs that choose, or of all where none judges; a run that diverged has the worst value there is.
-fn score(cell: &ArmCell, metric: Metric, choosers: u32) -> f64 {
+fn score(cell: &ArmCell, metric: Metric, repeats: u32) -> f64 {
     let worst = if metric.higher_is_better() { f64::NEG_INFINITY } else { f64::INFINITY };
     let value = |judged: &JudgedRun<'_>| match judged.last(metric) {
         Some(value) if !value.is_nan() && !judged.has_diverged() => value,
         Some(_) | None => worst,
     };
-    let values: Vec<f64> =
-        cell.runs.iter().filter(|judged| choosers == 0 || judged.run.repeat < choosers).map(value).collect();
+    let values: Vec<f64> = cell.runs.iter().filter(|judged| judged.run.repeat < repeats).map(value).collect();
     if values.is_empty() { worst } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Contrast {
     /// A ratio that is only a lower bound, because the baseline did not reach the target.
     pub(crate) at_least: Option<f64>,
     pub(crate) pairs: Pairs,
-    /// Judged runs of the side that has more.
+    /// Judged runs of both sides with a seed in common; without one, of the side that has more.
     runs: usize,
     /// The mean difference of logarithms.
     pub(crate) mean: Option<Summary>,
@@ -39,7 +39,7 @@ pub(crate) struct Contrast {
     most: Option<Summary>,
     /// Whether the number of runs can settle anything.
     enough: bool,
-    /// The number of tests that the better one was taken of.
+    /// The number of tests that a claim is taken from: looks at the runs, and two where the better of two tests counts.
     tests: f64,
     /// Two-sided p of a difference beyond the smallest effect that matters, before Holm's correction.
     pub(crate) p_beyond: Option<f64>,
@@ -130,7 +130,7 @@ impl Contrast {
             most,
             enough,
             tests: 1.0,
-            runs: cell.runs.len().max(base.runs.len()),
+            runs: common_runs(cell, base, &pairs),
             p_beyond: None,
             p_holm: None,
             sure: None,
@@ -155,6 +155,7 @@ impl Contrast {
     fn settle(&mut self, thresholds: Thresholds) -> Option<Claims> {
         let hidden = self.pairs.hidden();
         let confidence = thresholds.confidence;
+        self.tests = f64::from(thresholds.looks);
         let rounding = self.pairs.rounding();
         for summary in self.summaries().into_iter().flatten() {
             summary.variance = summary.variance.max(rounding);
@@ -193,7 +194,7 @@ impl Contrast {
         if self.mean.is_none() || !bounded {
             return;
         }
-        self.tests = 2.0;
+        self.tests *= 2.0;
         let edge = (1.0 + thresholds.min_effect).ln();
         let beyond = |of: &Self| of.p_above(edge, hidden).min(of.p_below(-edge, hidden));
         let pairs = Self { least: None, most: None, ..self.clone() };
@@ -302,7 +303,7 @@ impl Contrast {
             other_gap: (distance < edge).then_some(distance + edge - hidden),
             deviation: mean.variance.sqrt(),
             borrowed: (mean.freedom - (mean.size - 1.0)).clamp(0.0, 1e6),
-            level: (1.0 - thresholds.confidence) / self.family.max(1) as f64,
+            level: thresholds.level() / self.family.max(1) as f64,
         };
         let from = self.pairs.exact().len().max(mean.size.round() as usize);
         // Where some runs miss, this part of the repeats makes pairs.
@@ -384,6 +385,13 @@ fn of_bounds(pairs: &Pairs) -> Option<Summary> {
     let all = Summary::of(&pairs.bounds())?;
     let seen = Summary::of(&censored::with_bounds(&pairs.differences)).map_or(0.0, |seen| seen.variance);
     Some(Summary { variance: all.variance + seen, ..all })
+}
+
+fn common_runs(cell: &ArmCell, base: &ArmCell, pairs: &Pairs) -> usize {
+    match pairs.differences.len() + pairs.both_missed {
+        0 => cell.runs.len().max(base.runs.len()),
+        common => common,
+    }
 }
 
 /// Whether two pairs are whole of three seeds or more, which are as much as there is: of many seeds they are the lucky few, unless

@@ -6,7 +6,7 @@ use super::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95 };
+const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, looks: 1 };
 
 /// The error of a share of 5 % of 2,000, twice.
 const ERROR: f64 = 2.0 * 0.0049;

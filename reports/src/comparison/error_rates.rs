@@ -9,7 +9,7 @@ use rand_chacha::rand_core::SeedableRng;
 /// The largest share of sweeps with a false claim, with the error of a share of 5 % of that number of sweeps, twice.
 pub(super) const MOST_FALSE: f64 = 0.05 + 2.0 * 0.0049;
 
-const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95 };
+const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, looks: 1 };
 
 impl Structure {
     /// The shares of sweeps with a false claim, and of comparisons that are graded as `wanted`.

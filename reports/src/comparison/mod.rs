@@ -16,6 +16,7 @@ pub use grade::{Grade, Quality};
 pub(crate) use quality::QualityGap;
 pub(crate) use same_weights::same_weights;
 
+use crate::looks;
 use crate::statistics::{self, PlacedSummary};
 use crate::study::{ArmCell, Condition, Lost, Measure, Study};
 use contrast::grade_family;
@@ -28,7 +29,17 @@ pub(crate) struct Thresholds {
     pub(crate) min_effect: f64,
     /// Of accuracies, as a share of one.
     pub(crate) min_quality: f64,
+    /// Of all looks together.
     pub(crate) confidence: f64,
+    /// How often the runs are looked at, each time with a part of the level.
+    pub(crate) looks: u32,
+}
+
+impl Thresholds {
+    /// The level of one look.
+    fn level(self) -> f64 {
+        looks::level_of_each(self.confidence, self.looks)
+    }
 }
 
 /// One arm against the baseline.

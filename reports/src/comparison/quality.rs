@@ -48,7 +48,7 @@ impl QualityGap {
         let other: BTreeMap<u32, f64> = base.final_values(metric).into_iter().collect();
         let gaps: Vec<f64> =
             own.iter().filter_map(|(repeat, value)| Some(value - other.get(repeat)?)).collect();
-        let pairs = Share { part: gaps.len(), whole: cell.runs.len().max(base.runs.len()) };
+        let pairs = Share { part: gaps.len(), whole: due(cell, base) };
         let level = statistics::average(&other.into_values().collect::<Vec<_>>())?;
         let margin = if metric.higher_is_better() {
             thresholds.min_quality
@@ -61,8 +61,8 @@ impl QualityGap {
         }
         let mean = Summary::of(&gaps).map(|mean| resolved(mean, cell.classified(metric)));
         let gap = match mean {
-            Some(mean) => mean.estimate(thresholds.confidence),
-            None => statistics::mean(&gaps, thresholds.confidence)?,
+            Some(mean) => mean.estimate(1.0 - thresholds.level()),
+            None => statistics::mean(&gaps, 1.0 - thresholds.level())?,
         };
         // Shares of the same samples differ by one at most.
         let widest = if cell.classified(metric).is_some() { 1.0 } else { f64::INFINITY };
@@ -93,6 +93,14 @@ impl QualityGap {
     }
 }
 
+/// The number of runs that could make pairs: where one side was settled with fewer repeats, those.
+fn due(cell: &ArmCell, base: &ArmCell) -> usize {
+    cell.runs
+        .len()
+        .max(base.runs.len())
+        .min(cell.planned.min(base.planned).max(cell.runs.len().min(base.runs.len())))
+}
+
 /// The mean of differences of accuracies, with at least the variance that two classifiers have which differ by it on `samples`: few
 /// seeds that happen to give equal differences must not make them certain. Other means stay as they are.
 ///
@@ -108,7 +116,7 @@ fn resolved(mean: Summary, samples: Option<NonZeroU64>) -> Summary {
 
 /// Grades the differences of one condition, corrected by Holm's method over its arms.
 pub(super) fn grade_family(comparisons: &mut [Comparison], thresholds: Thresholds) {
-    let level = (1.0 - thresholds.confidence) / 2.0;
+    let level = thresholds.level() / 2.0;
     let corrected = |p: &dyn Fn(&QualityGap) -> f64| {
         let open = |gap: &&QualityGap| gap.grade != Quality::SameWeights;
         let values: Vec<Option<f64>> =
@@ -149,7 +157,7 @@ mod tests {
             mean,
             grade: Quality::Open,
         };
-        let thresholds = Thresholds { min_effect: 0.05, min_quality: margin, confidence: 0.95 };
+        let thresholds = Thresholds { min_effect: 0.05, min_quality: margin, confidence: 0.95, looks: 1 };
         // The same rule as a whole comparison.
         let mut comparison = crate::comparison::tests::any_comparison();
         comparison.quality = Some(gap.clone());

@@ -10,7 +10,7 @@ const NEVER: f64 = f64::INFINITY;
 /// How long runs that never reach the target are watched, in seconds.
 const WATCHED: f64 = 100.0;
 
-const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95 };
+const THRESHOLDS: Thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, looks: 1 };
 
 /// A comparison, whatever it says.
 pub(super) fn any_comparison() -> Comparison {

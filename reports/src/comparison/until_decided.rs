@@ -82,7 +82,7 @@ fn claims_hold_over_all_looks() {
     let structures = [
         PLAIN,
         Structure { seeds: 0.1, runs: 0.02, ..PLAIN },
-        Structure { arms: 4, runs: 0.02, uneven: Uneven::Baseline(3.0), ..PLAIN },
+        Structure { arms: 6, runs: 0.02, uneven: Uneven::Baseline(3.0), ..PLAIN },
         Structure { arms: 3, runs: 0.02, uneven: Uneven::Arms, ..PLAIN },
         Structure { misses: 0.1, runs: 0.1, ..PLAIN },
     ];

@@ -44,6 +44,9 @@ pub(super) fn rows(
             all.nodes.push(node.clone());
         }
     }
+    if second.plan.looks.len() > all.plan.looks.len() {
+        all.plan.looks.clone_from(&second.plan.looks);
+    }
     for redaction in &second.plan.report.redact {
         if !all.plan.report.redact.contains(redaction) {
             all.plan.report.redact.push(*redaction);

@@ -37,14 +37,15 @@ pub(crate) fn moderate(samples: &mut [PlacedSummary<'_>]) {
     let conditions: Vec<usize> = usable.iter().map(|sample| sample.condition).collect();
     let prior = Prior::of(&known);
     let odd_conditions = odd_conditions(&known, &conditions, &prior);
-    let pooled = pooled_freedom(&known, &conditions);
+    let pools = Pools::of(&known, &conditions);
     for (place, sample) in usable.iter_mut().enumerate() {
         if odd_conditions.contains(&sample.condition) || is_odd(&known, place, &prior) {
             continue;
         }
+        let sample_condition = sample.condition;
         let sample = &mut *sample.summary;
         let own = sample.freedom;
-        let borrowed = prior.freedom.min(pooled - own) * BORROWED;
+        let borrowed = prior.freedom.min(pools.beside(own, sample_condition)) * BORROWED;
         sample.variance = (borrowed * prior.variance + own * sample.variance) / (own + borrowed);
         sample.freedom = own + borrowed;
     }
@@ -84,14 +85,32 @@ fn odd_conditions(samples: &[Summary], conditions: &[usize], all: &Prior) -> BTr
 /// baseline that spreads five times as much as the arms; as the square root, nine arms of three repeats lose a third of their power.
 const SHARED: f64 = 0.75;
 
-/// The degrees of freedom that all samples have together. Those of a condition share the runs of a baseline.
-fn pooled_freedom(samples: &[Summary], conditions: &[usize]) -> f64 {
-    let mut by_condition: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for (sample, condition) in samples.iter().zip(conditions) {
-        by_condition.entry(*condition).or_default().push(sample.freedom);
+/// The degrees of freedom of all samples. Those of a condition share the runs of a baseline, and count as fewer.
+struct Pools {
+    /// Of each condition the sum, and what a degree of freedom counts there.
+    of_condition: BTreeMap<usize, (f64, f64)>,
+}
+
+impl Pools {
+    fn of(samples: &[Summary], conditions: &[usize]) -> Self {
+        let mut by_condition: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (sample, condition) in samples.iter().zip(conditions) {
+            by_condition.entry(*condition).or_default().push(sample.freedom);
+        }
+        let pool = |own: Vec<f64>| (own.iter().sum(), (own.len() as f64).powf(SHARED - 1.0));
+        Self {
+            of_condition: by_condition.into_iter().map(|(condition, own)| (condition, pool(own))).collect(),
+        }
     }
-    let together = |own: Vec<f64>| own.iter().sum::<f64>() * (own.len() as f64).powf(SHARED - 1.0);
-    by_condition.into_values().map(together).sum()
+
+    /// Those of all samples but one with `own` degrees of freedom under `condition`.
+    fn beside(&self, own: f64, condition: usize) -> f64 {
+        let counted = self.of_condition.iter().map(|(number, (sum, weight))| {
+            let rest = if *number == condition { sum - own } else { *sum };
+            rest.max(0.0) * weight
+        });
+        counted.sum()
+    }
 }
 
 /// k samples with a baseline in common tell of their variance what the square root of k would alone; simulated.
@@ -236,11 +255,23 @@ mod tests {
 
     #[test]
     fn those_of_one_condition_count_as_fewer() {
-        // 16 to the power of 3/4 is 8: 16 degrees of freedom, of which 2 are its own.
+        // 16 to the power of -1/4 is 1/2: of the 30 degrees of freedom of the others, 15 count, and half of them are borrowed.
         let found = moderated_under(&[4.0; 16], &[0; 16]);
-        close(found[0].freedom, 2.0 + 14.0 / 2.0, 1e-12);
+        close(found[0].freedom, 2.0 + 15.0 / 2.0, 1e-12);
         let found = moderated_under(&[4.0; 32], &[[0; 16], [1; 16]].concat());
-        close(found[0].freedom, 2.0 + 30.0 / 2.0, 1e-12);
+        close(found[0].freedom, 2.0 + (15.0 + 16.0) / 2.0, 1e-12);
+    }
+
+    /// One sample with many values beside few that spread much: what it borrows is never less than nothing.
+    #[test]
+    fn a_sample_that_is_longer_than_all_others_keeps_at_least_its_own() {
+        let mut samples = [40.0, 41.0, 42.0, 1.0].map(sample);
+        samples[3] = Summary { freedom: 23.0, size: 24.0, ..samples[3] };
+        let placed = samples.iter_mut().map(|summary| PlacedSummary { summary, condition: 0 });
+        let mut placed: Vec<PlacedSummary<'_>> = placed.collect();
+        moderate(&mut placed);
+        drop(placed);
+        assert!(samples[3].freedom >= 23.0 && samples[3].variance >= 1.0, "{:?}", samples[3]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) use words::{
 
 use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
 use crate::findings::Findings;
+use crate::looks;
 use crate::number_format::{self, Unit};
 use crate::statistics::{self, typical};
 use crate::study::{ArmCell, Condition, Measure};
@@ -189,7 +190,8 @@ impl Writer<'_> {
         let base = self.base_cell().filter(|_| comparison.grade == Grade::DidNotReach)?;
         let (own, other) = (self.cell.reached(), base.reached());
         let p = statistics::fewer_by_chance(own, self.cell.runs.len(), other, base.runs.len());
-        let open = other > own && p >= 1.0 - self.thresholds.confidence;
+        let open =
+            other > own && p >= looks::level_of_each(self.thresholds.confidence, self.thresholds.looks);
         open.then(|| {
             format!(
                 "{} reached it in {other} of {}: by chance alone an arm that reaches it as often is as far behind with {}.",

@@ -158,16 +158,12 @@ pub(crate) fn metric_words(metric: Metric) -> String {
     metric.words()
 }
 
-/// `95 %`, `2.5 %`; near one, where digits tell most, `98.75 %`.
-pub(crate) fn whole_percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let is_whole = |value: f64| (value - value.round()).abs() < 1e-9;
-    let decimals = match percent {
-        percent if is_whole(percent) => 0,
-        percent if percent < 90.0 || is_whole(percent * 10.0) => 1,
-        _ => 2,
-    };
-    format!("{}\u{a0}%", number_format::fixed(percent, decimals))
+/// `95 %`, `2.5 %`.
+pub(crate) fn whole_percent(confidence: f64) -> String {
+    format!(
+        "{}\u{a0}%",
+        number_format::fixed(confidence * 100.0, usize::from((confidence * 100.0).fract() > 1e-9))
+    )
 }
 
 pub(super) fn range(low: f64, high: f64, factor: f64, decimals: usize) -> String {

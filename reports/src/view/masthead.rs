@@ -6,7 +6,6 @@ use crate::comparison::{Comparison, FEWEST_PAIRS};
 use crate::findings::Findings;
 use crate::gossip;
 use crate::headline;
-use crate::looks;
 use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
@@ -187,7 +186,8 @@ fn repeats(findings: &Findings) -> TrustMark {
             } else {
                 format!("{least} to {most} runs")
             };
-            format!("{count} judged in each arm, looked at after {}{compared}", looks::listed(looked))
+            let most = looked.last().copied().unwrap_or_default();
+            format!("{count} judged in each arm, until decided or {most}{compared}")
         }
         Some(placed) if placed.cell.runs.len() == most && placed.cell.planned <= most => {
             format!("{} judged in each arm{compared}", number_format::plural(most, "run"))

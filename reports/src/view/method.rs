@@ -156,15 +156,14 @@ fn runs(findings: &Findings) -> String {
     let looked = match rows.plan.looks.as_slice() {
         [] => String::new(),
         looks => format!(
-            "The sweep was looked at after {}: arms whose comparison was open then, and their baselines, were run on. Each look has {} of \
-             the level, so that claims hold at {} whichever look they come from (Bonferroni); intervals, certainties and grades here are those \
-             of one look, {}. ",
+            "Repeats until decided: looked at after {}, if it takes as many; arms whose comparison is open then, and their baselines, are run \
+             on. Each look has one part in {} of the level: p values and doubts count {} times, and intervals of ratios are as wide as that takes, \
+             so that claims hold at {} over all looks (Bonferroni). Times and other means of an arm are of all its runs, and ratios of the seeds \
+             that both sides have: the one need not be the quotient of the others. The ratio of a comparison that was settled early lies \
+             somewhat too far from 1 on average; its interval allows for it. ",
             looks::listed(looks),
-            match looks.len() {
-                2 => "half".to_owned(),
-                many => format!("one part in {many}"),
-            },
-            verdict::whole_percent(rows.plan.report.confidence),
+            looks.len(),
+            looks.len(),
             verdict::whole_percent(findings.thresholds.confidence),
         ),
     };
@@ -276,7 +275,7 @@ fn ratios(findings: &Findings) -> String {
     format!(
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
          is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four comparisons on, all arms under all conditions share \
-         what they know of spread as far as they have it in common (half of what Smyth 2004 shares; an arm or a condition that spreads more than \
+         what they know of spread as far as they have it in common (half of what Smyth 2004 shares, and k arms of a condition, which share the baseline's runs, as the power 3/4 of k; an arm or a condition that spreads more than \
          the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \
          (Boag 1949), so that a miss costs precision, not the verdict. A claim must also hold without these pairs, and with those near the others as \

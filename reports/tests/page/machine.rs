@@ -218,15 +218,14 @@ fn repeats_that_were_not_needed_are_no_doubt() {
         (run.state, run.attempt) = (RunState::NotNeeded, None);
     }
     let page = checked(&rows);
-    let words =
-        "3 to 6 runs judged in each arm, looked at after 3 and 6 repeats; 1 comparison with the baseline";
+    let words = "3 to 6 runs judged in each arm, until decided or 6; 1 comparison with the baseline";
     assert_eq!(mark(&page, "repeats"), (true, words.to_owned()));
     assert!(!page.contains("<b>missing</b>") && mark(&page, "runs").0);
     assert!(mark(&page, "order").0, "{:?}", mark(&page, "order"));
     let plain = page.replace('\u{a0}', " ");
     assert!(plain.contains("2 arms \u{b7} 9 runs"), "runs that were made");
-    assert!(plain.contains("Each look has half of the level, so that claims hold at 95 %"));
-    assert!(plain.contains("with its 97.5 % t interval"), "intervals of one look");
+    assert!(plain.contains("looked at after 3 and 6 repeats, if it takes as many"));
+    assert!(plain.contains("so that claims hold at 95 % over all looks"));
     assert!(plain.contains("12 runs planned, 3 not needed, 9 recorded"));
 }
 

@@ -74,11 +74,12 @@ impl Sweep<'_> {
             let look = reports::look(&rows, &page::options())?;
             self.progress.looked(&looked(self.plan, &look, *up_to, looks.get(number + 1)));
             if look.needed.is_empty() {
-                break;
+                return Ok(SweepEnd::Done);
             }
             needed = look.needed;
         }
-        Ok(SweepEnd::Done)
+        // An arm that was settled before, and is open again beside what the others have become, has repeats left.
+        self.round(all, |run| needed.contains(&run.cell)).await
     }
 
     /// Makes those of the chosen runs that were not tried before; interrupted if it ends before the last of them.

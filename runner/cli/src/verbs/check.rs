@@ -80,7 +80,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 path.display(),
                 human::count(plan.arms.len(), "arm"),
                 human::count(plan.cells.len(), "cell"),
-                super::plan::number_of_runs(&plan),
+                super::plan::number_of_runs(plan),
             ))?;
             output::data(planning::evidence(plan).trim_end())
         }

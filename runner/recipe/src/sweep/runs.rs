@@ -30,8 +30,18 @@ pub(crate) fn looks(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u32
         );
         return Vec::new();
     }
-    let doubled = std::iter::successors(Some(count), |look| Some(look * 2));
-    doubled.take_while(|look| *look < most).chain([most]).map(|look| look as u32).collect()
+    if count == 1 {
+        findings.push(
+            Finding::new("R199", "one repeat of each cell decides nothing")
+                .at_option(settings.span(COUNT).or(settings.span(AT_MOST)), "looked at first")
+                .cure("begin with `repeats.count = 3`"),
+        );
+        return Vec::new();
+    }
+    // Each look costs a part of the level: one just before the last is not worth it.
+    let doubled = std::iter::successors(Some(count * 2), |look| Some(look * 2));
+    let between = doubled.take_while(|look| look * 3 <= most * 2);
+    std::iter::once(count).chain(between).chain([most]).map(|look| look as u32).collect()
 }
 
 /// Of a recipe with one arm that is to run until it is decided.
