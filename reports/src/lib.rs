@@ -45,7 +45,7 @@ pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
 pub use joined::{JoinError, Joined, Side, joined};
-pub use looks::{Look, look, looks_in_words};
+pub use looks::{Look, look, looks_in_words, made};
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
 pub use redact::{PublicRows, Withheld, public_rows};

@@ -14,7 +14,17 @@ use crate::verdict::whole_percent;
 use crate::{Options, ReportError};
 use recipe::Plan;
 use std::collections::BTreeSet;
-use store::SweepRows;
+use store::{RunState, SweepRows};
+
+/// Runs that were planned for a comparison that was settled without them.
+pub(crate) fn not_needed(rows: &SweepRows) -> usize {
+    rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count()
+}
+
+/// Runs that were made, or are still to be made.
+pub fn made(rows: &SweepRows) -> usize {
+    rows.runs.len() - not_needed(rows)
+}
 
 /// The number of looks that a plan has.
 pub(crate) fn number(plan: &Plan) -> u32 {
@@ -86,14 +96,14 @@ pub fn look(rows: &SweepRows, options: &Options) -> Result<Look, ReportError> {
 }
 
 fn is_open(grade: Grade, arm: &ArmCell, baseline: &ArmCell, thresholds: Thresholds) -> bool {
-    let may_be_chance = |good: fn(&ArmCell) -> usize| {
-        let (own, other) = (good(arm), good(baseline));
+    let may_be_chance = |[own, other]: [usize; 2]| {
         let p = statistics::fewer_by_chance(own, arm.runs.len(), other, baseline.runs.len());
         own + other > 0 && p >= level_of_each(thresholds.confidence, thresholds.looks)
     };
+    let steady = |cell: &ArmCell| cell.runs.len() - cell.diverged();
     match grade {
-        Grade::DidNotReach => may_be_chance(|cell| cell.reached()),
-        Grade::Diverged => may_be_chance(|cell| cell.runs.len() - cell.diverged()),
+        Grade::DidNotReach => may_be_chance([arm.reached(), baseline.reached()]),
+        Grade::Diverged => may_be_chance([steady(arm), steady(baseline)]),
         grade => grade.is_open(),
     }
 }
@@ -103,7 +113,6 @@ mod tests {
     use super::*;
     use crate::sample::Sample;
     use record::Nanos;
-    use store::RunState;
 
     #[test]
     fn each_look_has_its_part_of_the_level() {

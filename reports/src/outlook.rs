@@ -49,7 +49,7 @@ fn repeats(plan: &Plan) -> String {
         "{count}, {} per condition: with a chance of {}, differences are settled {}{}",
         number_format::plural(family, "comparison"),
         whole_percent(CHANCE),
-        if plan.looks.is_empty() { "" } else { "in the end " },
+        if plan.looks.is_empty() { "" } else { "by the last look " },
         found.join(", ")
     )
 }

@@ -259,7 +259,7 @@ mod tests {
         let found = moderated_under(&[4.0; 16], &[0; 16]);
         close(found[0].freedom, 2.0 + 15.0 / 2.0, 1e-12);
         let found = moderated_under(&[4.0; 32], &[[0; 16], [1; 16]].concat());
-        close(found[0].freedom, 2.0 + (15.0 + 16.0) / 2.0, 1e-12);
+        close(found[0].freedom, 2.0 + 31.0 / 2.0, 1e-12);
     }
 
     /// One sample with many values beside few that spread much: what it borrows is never less than nothing.

@@ -6,6 +6,7 @@ use crate::comparison::{Comparison, FEWEST_PAIRS};
 use crate::findings::Findings;
 use crate::gossip;
 use crate::headline;
+use crate::looks;
 use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
@@ -17,7 +18,7 @@ use crate::waiting;
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, RunState, SweepRows};
+use store::{AttemptRow, RunRow, RunState};
 
 /// The head.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,7 @@ impl Masthead {
         let parts = [
             if rows.plan.question.is_empty() { String::new() } else { name.clone() },
             number_format::plural(rows.plan.arms.len(), "arm"),
-            number_format::plural(rows.plan.runs.len() - not_needed(rows), "run"),
+            number_format::plural(rows.plan.runs.len() - looks::not_needed(rows), "run"),
             calendar::moment(rows.started),
             options.generated_by.clone(),
         ];
@@ -251,11 +252,6 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
         )
     };
     (count > 0).then(|| TrustMark::warns("degraded", text()))
-}
-
-/// Runs that were planned for a comparison that was settled without them.
-fn not_needed(rows: &SweepRows) -> usize {
-    rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count()
 }
 
 fn missing(findings: &Findings) -> Option<TrustMark> {

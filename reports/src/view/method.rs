@@ -13,7 +13,6 @@ use crate::waiting::{FEWEST_BYTES, SLOW_LINK};
 use record::{Nanos, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::RunState;
 
 /// The section.
 #[derive(Debug, Serialize)]
@@ -160,7 +159,8 @@ fn runs(findings: &Findings) -> String {
              on. Each look has one part in {} of the level: p values and doubts count {} times, and intervals of ratios are as wide as that takes, \
              so that claims hold at {} over all looks (Bonferroni). Times and other means of an arm are of all its runs, and ratios of the seeds \
              that both sides have: the one need not be the quotient of the others. The ratio of a comparison that was settled early lies \
-             somewhat too far from 1 on average; its interval allows for it. ",
+             somewhat too far from 1 on average; its interval allows for it. The speed is what is decided, not the quality; looks of earlier sweeps at \
+             the same runs are not counted. ",
             looks::listed(looks),
             looks.len(),
             looks.len(),
@@ -175,7 +175,7 @@ fn runs(findings: &Findings) -> String {
          run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
         number_format::plural(findings.study.repeats(), "repeat"),
         number_format::plural(rows.plan.runs.len(), "run"),
-        match rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count() {
+        match looks::not_needed(rows) {
             0 => String::new(),
             spared => format!(", {spared} not needed"),
         },

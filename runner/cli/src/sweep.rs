@@ -231,7 +231,7 @@ fn looked(plan: &Plan, look: &Look, repeats: u32, next: Option<&u32>) -> String 
     if look.needed.is_empty() {
         return format!(
             "after {after}: {}",
-            human::count(look.comparisons, "comparison") + ", none open that more repeats settle"
+            human::count(look.comparisons, "comparison") + ", none of whose speeds is open"
         );
     }
     let open: Vec<&str> = (look.needed.iter())
@@ -245,8 +245,9 @@ fn looked(plan: &Plan, look: &Look, repeats: u32, next: Option<&u32>) -> String 
         more => format!(" and {more} more"),
     };
     let then = match next {
-        Some(next) => format!("up to {next} repeats of them and their baselines"),
-        None => "that was the last repeat".to_owned(),
+        Some(next) if open.len() == 1 => format!("it and its baseline go on to {next} repeats"),
+        Some(next) => format!("they and their baselines go on to {next} repeats"),
+        None => "`repeats.at-most` is reached".to_owned(),
     };
     format!(
         "after {after}: {} of {} open: {named}{more}; {then}",

@@ -360,7 +360,7 @@ fn described(side: &Found) -> String {
     let rows = &side.rows;
     let mut out = format!(
         "{} of {} (sweep {}), begun {}, bakeoff {}",
-        human::count(rows.runs.len(), "run"),
+        human::count(reports::made(rows), "run"),
         rows.plan.name,
         short(&rows.id),
         human::moment(rows.started),

@@ -11,7 +11,7 @@ use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::{exchanges, model_table, transformed};
 use clap::{Args, ValueEnum};
-use recipe::{Cell, Plan};
+use recipe::{Cell, Plan, Run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -226,7 +226,7 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
             (run.repeat + 1).to_string().into(),
             run.seed.to_string().into(),
             TableCell::styled(style, decision.action.name()),
-            decision.why.as_str().into(),
+            why(plan, run, decision).into(),
         ]
     });
     let left_out = plan.cells.iter().filter_map(|cell| {
@@ -238,6 +238,15 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
         sheet.row(row);
     }
     sheet
+}
+
+/// Why a run is what it would be; of those after the first look also whether it is at all.
+fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
+    let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
+    before.map_or_else(
+        || decision.why.clone(),
+        |look| format!("if open after {look} repeats; {}", decision.why),
+    )
 }
 
 fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
@@ -263,7 +272,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         let mut value = json!({ "cell": run.cell, "repeat": run.repeat, "seed": run.seed });
         if let Some(decision) = decisions.and_then(|decisions| decisions.get(index)) {
             value["action"] = decision.action.name().into();
-            value["why"] = decision.why.as_str().into();
+            value["why"] = why(plan, run, decision).into();
             value["identity"] = decision.identity.as_str().into();
         }
         value
@@ -274,6 +283,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "arms": plan.arms,
         "cells": cells.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
+        "looks": plan.looks,
         "threads": plan.threads(),
         "emulated": plan.emulated(),
         "graphs": plan.graphs(),
@@ -301,9 +311,14 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
     for (index, run) in plan.runs.iter().enumerate() {
         let decision = decisions.and_then(|decisions| decisions.get(index));
         let action = decision.map_or("run", |decision| decision.action.name());
-        let why = decision.map_or("", |decision| decision.why.as_str());
+        let why = decision.map(|decision| why(plan, run, decision)).unwrap_or_default();
         let counts = [index.to_string(), (run.repeat + 1).to_string(), run.seed.to_string()];
-        out.push_str(&line(plan, &plan.cells[run.cell], &paths, &Fate { counts: &counts, action, why }));
+        out.push_str(&line(
+            plan,
+            &plan.cells[run.cell],
+            &paths,
+            &Fate { counts: &counts, action, why: &why },
+        ));
     }
     for cell in plan.cells.iter().filter(|cell| cell.excluded.is_some()) {
         let reason = cell.excluded.as_deref().unwrap_or_default();

@@ -60,9 +60,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "repeats.at-most",
         Kind::Whole(2, 10_000),
-        "Repeats until decided: after `repeats.count` runs of each cell, and again after twice and four times as many, the arms whose \
-         comparison with the baseline is open are run on, up to this number. Each look tests at its part of the level, so that all \
-         together err no more often than one.",
+        "Repeats until decided: after `repeats.count` runs of each cell, after twice as many, and so on, arms whose speed beside the \
+         baseline is open get more repeats, up to this number, and so does the baseline. Each look tests at its part of the level, so that \
+         claims hold at `report.confidence` over all looks.",
     )
     .example("24")
     .sweep(),

@@ -14,7 +14,9 @@ pub struct RepeatCount {
 
 /// Arguments that are no number of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a number from 1 to 10000 such as 5, or a range such as 3..24 for repeats until decided")]
+#[error(
+    "a number from 1 to 10000 such as 5, or two such as 3..24: 3 at first, at most 24 until it is decided"
+)]
 pub struct NoRepeatCount;
 
 impl From<u32> for RepeatCount {

@@ -24,8 +24,8 @@ pub(crate) fn looks(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u32
                 .at_option(settings.span(AT_MOST), "no more than `repeats.count`")
                 .at_option(settings.span(COUNT), format!("{count} repeats at first"))
                 .cure(format!(
-                    "set it to {} or more, or leave it out for a fixed number of repeats",
-                    2 * count
+                    "raise it, to {} for example, or leave it out for a fixed number of repeats",
+                    8 * count
                 )),
         );
         return Vec::new();

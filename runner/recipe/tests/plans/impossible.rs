@@ -71,13 +71,6 @@ fn impossible_pairs() {
                 ],
             ),
             ("too few seeds", &["[repeats]\ncount = 3\nseeds = [1, 2]"]),
-            ("no more repeats", &["[repeats]\ncount = 3\nat-most = 3"]),
-            ("too few seeds for all looks", &["[repeats]\ncount = 2\nat-most = 3\nseeds = [1, 2]"]),
-            (
-                "repeats of one arm until decided",
-                &["[[strategy]]\nkind = \"d-sync\"", "[repeats]\nat-most = 24"],
-            ),
-            ("one repeat at first", &["[repeats]\ncount = 1\nat-most = 3"]),
             ("equal seeds", &["[repeats]\ncount = 2\nseeds = [1, 1]"]),
         ],
     );

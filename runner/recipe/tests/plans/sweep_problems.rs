@@ -4,6 +4,22 @@ use crate::desk::Desk;
 use crate::problems::{check, recipe};
 
 #[test]
+fn repeats_until_decided() {
+    check(
+        "repeats_until_decided",
+        &[
+            ("no more repeats", &["[repeats]\ncount = 3\nat-most = 3"]),
+            ("too few seeds for all looks", &["[repeats]\ncount = 2\nat-most = 3\nseeds = [1, 2]"]),
+            (
+                "repeats of one arm until decided",
+                &["[[strategy]]\nkind = \"d-sync\"", "[repeats]\nat-most = 24"],
+            ),
+            ("one repeat at first", &["[repeats]\ncount = 1\nat-most = 3"]),
+        ],
+    );
+}
+
+#[test]
 fn sweeps_of_draws_and_points() {
     check(
         "sweeps_of_draws_and_points",

@@ -17,6 +17,7 @@ use crate::write::attempt::{
 use crate::write::discarded::Discarded;
 use crate::write::ingest::insert_events;
 use crate::write::plan::insert_plan;
+use crate::write::prune::insert_pruned;
 use crate::write::sweep::{NewReport, insert_identity, insert_report, insert_reuse, insert_sweep_end};
 use crate::{AttemptId, EventLog, NodeId, NodeRow, RunId, RunState, StoreError, SweepId};
 use sqlx::Connection;
@@ -196,8 +197,8 @@ impl<'a> Replay<'a> {
             Entry::SweepEnd { end, time } => {
                 insert_sweep_end(connection, &SweepId(sweep.entry.sweep.clone()), *end, *time).await
             }
-            // Removed with the entries before it.
-            Entry::Pruned { .. } => Ok(()),
+            // Removed with the entries before it; the end of its sweep may have taken it for one that was not needed.
+            Entry::Pruned { run } => insert_pruned(connection, &RunId(run.clone())).await,
             Entry::Sweep(_) | Entry::Report { .. } | Entry::AttemptEnd { .. } => Err(StoreError::Value {
                 what: "line of a journal",
                 value: "a second sweep, or a page".to_owned(),

@@ -7,8 +7,9 @@ use crate::journal::entries::Entry;
 use crate::layout;
 use crate::sql::document::to_json;
 use crate::sql::value::uint;
-use crate::{AttemptId, RunId, Selection, Store, StoreError, SweepId};
+use crate::{AttemptId, RunId, RunState, Selection, Store, StoreError, SweepId};
 use serde::Serialize;
+use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
@@ -174,23 +175,22 @@ impl Store {
 
     async fn prune_run(&self, run: &RunId) -> Result<(), StoreError> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        let state: Option<(String, String)> = sqlx::query_as(
-            "SELECT sweep.ulid, sweep.state FROM run JOIN sweep ON sweep.id = run.sweep WHERE run.ulid = ?",
+        let state: Option<(String, String, String)> = sqlx::query_as(
+            "SELECT sweep.ulid, sweep.state, run.state FROM run JOIN sweep ON sweep.id = run.sweep WHERE run.ulid = ?",
         )
         .bind(run.as_str())
         .fetch_optional(&mut *transaction)
         .await?;
         // Another process has removed it.
-        let Some((sweep, state)) = state else { return Ok(()) };
+        let Some((sweep, state, of_run)) = state else { return Ok(()) };
         if state == "running" {
             return Err(StoreError::UnderWay { sweep });
         }
-        sqlx::query(
-            "UPDATE run SET state = 'pending', reused_from = NULL, identity_hash = NULL WHERE ulid = ?",
-        )
-        .bind(run.as_str())
-        .execute(&mut *transaction)
-        .await?;
+        // There is nothing of it, and it must not look as if it were missing.
+        if of_run == RunState::NotNeeded.name() {
+            return Ok(());
+        }
+        insert_pruned(&mut transaction, run).await?;
         // A sweep that was recorded before there were journals gets none.
         if layout::sweep_journal(&self.folder, &sweep).exists() {
             self.append_for_run(&mut transaction, run, &Entry::Pruned { run: run.to_string() }).await?;
@@ -249,4 +249,13 @@ fn bytes_in(folder: &Path) -> u64 {
             _ => entry.metadata().map_or(0, |data| data.len()),
         })
         .sum()
+}
+
+/// Makes a run one that was never begun.
+pub(crate) async fn insert_pruned(connection: &mut SqliteConnection, run: &RunId) -> Result<(), StoreError> {
+    sqlx::query("UPDATE run SET state = 'pending', reused_from = NULL, identity_hash = NULL WHERE ulid = ?")
+        .bind(run.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
 }

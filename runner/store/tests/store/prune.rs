@@ -44,6 +44,28 @@ async fn rebuilds_alike(folder: &Path) {
     assert_eq!(row_ids(&after), row_ids(&before), "{before:#?} {after:#?}");
 }
 
+/// There is nothing to remove of a run that was not needed, and it stays one; a run that is removed does not become one.
+#[tokio::test]
+async fn runs_that_were_not_needed_are_neither_removed_nor_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let (_, runs) = finished(&store).await;
+    let state = async |store: &Store, run: &RunId| store.show(run.as_str()).await.unwrap().line.state;
+    for run in [&runs[0], &runs[1]] {
+        let selection = of(run.as_str());
+        let found = store.prunable(&Surplus { selection: &selection, before: None }).await.unwrap();
+        store.prune(&found).await.unwrap();
+    }
+    assert_eq!(state(&store, &runs[0]).await, RunState::NotNeeded);
+    assert_eq!(state(&store, &runs[1]).await, RunState::Pending);
+    store.close().await;
+    drop(store);
+    rebuilds_alike(folder.path()).await;
+    let store = Store::open(&folder.path().join(".bakeoff")).await.unwrap();
+    assert_eq!(state(&store, &runs[0]).await, RunState::NotNeeded);
+    assert_eq!(state(&store, &runs[1]).await, RunState::Pending);
+}
+
 #[tokio::test]
 async fn runs_go_with_their_files_and_their_sweep_when_none_is_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ pub(super) const PAIRS: &[Code] = &[
     ),
     code(
         "R199",
-        "repeats until decided, and no more of them",
+        "no repeats to add until it is decided",
         "`repeats.at-most` is how often a cell is run at most while its comparison is open; `repeats.count` is how often every cell is run first.",
     ),
     code(
