@@ -21,7 +21,7 @@ pub(super) fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
         .map(|(_, entry)| entry)
 }
 
-/// Leaves out what was said of a run before it was removed.
+/// Leaves out what was said of a run before it was removed, and keeps that it was.
 pub(super) fn unpruned(entries: Vec<Entry>) -> Vec<Entry> {
     let removed: BTreeMap<String, usize> = entries
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn unpruned(entries: Vec<Entry>) -> Vec<Entry> {
         })
         .collect();
     let kept = entries.into_iter().enumerate().filter(|(position, entry)| {
-        run_of(entry).and_then(|run| removed.get(run)).is_none_or(|removed| position > removed)
+        run_of(entry).and_then(|run| removed.get(run)).is_none_or(|removed| position >= removed)
     });
     kept.map(|(_, entry)| entry).collect()
 }
