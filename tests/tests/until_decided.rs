@@ -9,8 +9,9 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Three arms that train the same weights on a slow link: a star sends twice as much over it as a ring, and halving and doubling as much as
-/// a ring between two. A tenth of a percent matters, so that the first is settled by three runs, and the other by hardly any number.
+/// Three arms that train the same weights on a slow link: a star sends twice as much over it as a ring, and of a model of one layer a
+/// schedule by layers sends the same. A tenth of a percent matters, so that the first is settled by three runs, and the other by hardly
+/// any number.
 const RECIPE: &str = r#"
 schema = 1
 name = "decided"
@@ -37,7 +38,7 @@ communication.collective = "star"
 [[strategy]]
 kind = "d-sync"
 name = "twin"
-communication.collective = "halving-doubling"
+communication.schedule = "per-layer"
 [repeats]
 count = 3
 at-most = 6
@@ -76,11 +77,16 @@ fn what_is_settled_gets_no_more_repeats_and_what_is_open_gets_all() {
     let plan = desk.run(["plan", "recipe.toml"]).unwrap().with_code(0).unwrap();
     assert!(plan.stdout.contains("3 cells, 9 to 18 runs"), "{}", plan.stdout);
     assert!(plan.stdout.contains("3 to 6"), "{}", plan.stdout);
-    let ran = desk.run(["run", "recipe.toml", "--progress", "plain"]).unwrap().with_code(0).unwrap();
+    let ran = desk
+        .run(["run", "recipe.toml", "--progress", "plain", "--report", "page.html"])
+        .unwrap()
+        .with_code(0)
+        .unwrap();
     check(&desk);
-    assert!(ran.stderr.contains("after 3 repeats: 1 of 2 comparisons open: twin; "), "{}", ran.stderr);
+    let open = "after 3 repeats: 1 of 2 comparisons open: twin; it and its baseline go on to 6 repeats";
+    assert_eq!(ran.stderr.contains(open), counts(&desk, "done")["twin"] == 6, "{}", ran.stderr);
     assert!(ran.stderr.contains("[9/9]"), "{}", ran.stderr);
-    let page = std::fs::read_to_string(ran.page().unwrap()).unwrap();
+    let page = std::fs::read_to_string(desk.at("page.html")).unwrap();
     assert!(page.contains("until decided or 6"));
     // Nothing is trained again, and the same runs are spared.
     let again = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
