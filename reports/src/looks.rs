@@ -7,7 +7,6 @@
 
 use crate::comparison::{Grade, Thresholds};
 use crate::findings::Findings;
-use crate::number_format;
 use crate::statistics;
 use crate::study::ArmCell;
 use crate::verdict::whole_percent;
@@ -16,14 +15,23 @@ use recipe::Plan;
 use std::collections::BTreeSet;
 use store::{RunState, SweepRows};
 
-/// Runs that were planned for a comparison that was settled without them.
+/// Number of runs that were planned for a comparison that was settled without them.
 pub(crate) fn not_needed(rows: &SweepRows) -> usize {
     rows.runs.iter().filter(|run| run.state == RunState::NotNeeded).count()
 }
 
-/// Runs that were made, or are still to be made.
+/// The number of repeats that a sweep has come to: those up to the look that it ended at, or is on the way to. Of later ones it is not known
+/// whether they are needed. Of a fixed number of repeats no run is later.
+pub(crate) fn under_way(rows: &SweepRows) -> u32 {
+    let begun =
+        rows.runs.iter().filter(|run| run.attempt.is_some()).map(|run| run.repeat + 1).max().unwrap_or(0);
+    rows.plan.looks.iter().copied().find(|look| *look >= begun).unwrap_or(u32::MAX)
+}
+
+/// Number of runs that were made, or are known to be needed.
 pub fn made(rows: &SweepRows) -> usize {
-    rows.runs.len() - not_needed(rows)
+    let under_way = under_way(rows);
+    rows.runs.iter().filter(|run| run.repeat < under_way && run.state != RunState::NotNeeded).count()
 }
 
 /// The number of looks that a plan has.
@@ -40,8 +48,9 @@ pub(crate) fn level_of_each(confidence: f64, looks: u32) -> f64 {
 pub(crate) fn listed(looks: &[u32]) -> String {
     let words: Vec<String> = looks.iter().map(u32::to_string).collect();
     match words.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last} repeats", first.join(", ")),
-        _ => number_format::plural(looks.first().map_or(0, |look| *look as usize), "repeat"),
+        [] => "no repeat".to_owned(),
+        [one] => format!("{one} repeats"),
+        [first @ .., last] => format!("{} and {last} repeats", first.join(", ")),
     }
 }
 
@@ -123,7 +132,7 @@ mod tests {
         }
         assert_eq!(listed(&[3, 6, 12, 24]), "3, 6, 12 and 24 repeats");
         assert_eq!(listed(&[3, 4]), "3 and 4 repeats");
-        assert_eq!(listed(&[1]), "1 repeat");
+        assert_eq!(listed(&[3]), "3 repeats");
         let words = "repeats until decided, looked at after 3, 6 and 7 repeats: claims and ratios hold at 95 % over all looks";
         let said = |looks: &[u32]| looks_in_words(&plan(looks));
         assert_eq!((said(&[]), said(&[3, 6, 7])), (None, Some(words.to_owned())));

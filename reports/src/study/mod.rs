@@ -8,6 +8,7 @@ pub use judged_run::is_judged;
 pub(crate) use judged_run::{JudgedRun, is_degraded};
 
 use crate::ReportError;
+use crate::looks;
 use judged_run::judged;
 use recipe::{LayeredModel, Metric, Strategy, Target};
 use std::collections::BTreeMap;
@@ -146,7 +147,10 @@ impl<'a> RunsByCell<'a> {
 
 fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
     let plan = &rows.plan;
-    let runs = RunsByCell::of(plan.cells.len(), plan.runs.iter().map(|run| run.cell), rows.runs.iter());
+    let under_way = looks::under_way(rows);
+    let planned = plan.runs.iter().filter(|run| run.repeat < under_way).map(|run| run.cell);
+    let due = rows.runs.iter().filter(|run| run.repeat < under_way);
+    let runs = RunsByCell::of(plan.cells.len(), planned, due);
     let mut found: Vec<Condition> = Vec::new();
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {

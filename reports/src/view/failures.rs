@@ -2,6 +2,7 @@
 
 use super::condition_title;
 use crate::findings::Findings;
+use crate::looks;
 use crate::study::is_degraded;
 use serde::Serialize;
 use store::{AttemptRow, RunRow, RunState};
@@ -39,6 +40,7 @@ pub(crate) struct ExcludedCell {
 impl Failures {
     pub(crate) fn of(findings: &Findings) -> Self {
         let rows = findings.rows();
+        let under_way = looks::under_way(rows);
         let waiting = |run: &&RunRow| matches!(run.state, RunState::Pending | RunState::Running);
         let ended =
             |run: &&RunRow| !waiting(run) && !matches!(run.state, RunState::Done | RunState::NotNeeded);
@@ -50,7 +52,7 @@ impl Failures {
                     Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? })
                 })
                 .collect(),
-            pending: pending(rows.runs.iter().filter(waiting).collect()),
+            pending: pending(rows.runs.iter().filter(waiting).filter(|run| run.repeat < under_way).collect()),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::waiting;
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, RunState};
+use store::{AttemptRow, RunRow, RunState, SweepRows};
 
 /// The head.
 #[derive(Debug, Serialize)]
@@ -71,7 +71,7 @@ impl Masthead {
         let parts = [
             if rows.plan.question.is_empty() { String::new() } else { name.clone() },
             number_format::plural(rows.plan.arms.len(), "arm"),
-            number_format::plural(rows.plan.runs.len() - looks::not_needed(rows), "run"),
+            number_format::plural(looks::made(rows) + absent(rows), "run"),
             calendar::moment(rows.started),
             options.generated_by.clone(),
         ];
@@ -254,11 +254,17 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
     (count > 0).then(|| TrustMark::warns("degraded", text()))
 }
 
+/// Planned runs that the page knows nothing of.
+fn absent(rows: &SweepRows) -> usize {
+    rows.plan.runs.len().saturating_sub(rows.runs.len())
+}
+
 fn missing(findings: &Findings) -> Option<TrustMark> {
     let rows = findings.rows();
-    let open =
-        rows.runs.iter().filter(|run| matches!(run.state, RunState::Pending | RunState::Running)).count();
-    let open = open + rows.plan.runs.len().saturating_sub(rows.runs.len());
+    let under_way = looks::under_way(rows);
+    let waits = |run: &&RunRow| matches!(run.state, RunState::Pending | RunState::Running);
+    let open = rows.runs.iter().filter(waits).filter(|run| run.repeat < under_way).count();
+    let open = open + absent(rows);
     let empty =
         findings.study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| cell.planned == 0).count();
     (open + empty > 0).then(|| {

@@ -229,6 +229,23 @@ fn repeats_that_were_not_needed_are_no_doubt() {
     assert!(plain.contains("12 runs planned, 3 not needed, 9 recorded"));
 }
 
+/// Stopped in its second round: later rounds are not missing, because it is not known whether they are needed.
+#[test]
+fn repeats_after_the_next_look_are_not_missing() {
+    let mut rows = Sample { repeats: 12, looks: vec![3, 6, 12], target: None, ..Sample::duel() }.rows();
+    for run in rows.runs.iter_mut().filter(|run| run.repeat > 3 || (run.repeat, run.cell) == (3, 1)) {
+        (run.state, run.attempt) = (RunState::Pending, None);
+    }
+    let page = checked(&rows);
+    assert_eq!(mark(&page, "missing"), (false, "5 runs not finished".to_owned()));
+    assert!(page.contains("5 runs are not begun yet.") && page.contains("2 arms \u{b7} 12 runs"));
+    assert!(
+        mark(&page, "repeats").1.starts_with("3 of 6 judged of d-sync, up to 4 of others"),
+        "{:?}",
+        mark(&page, "repeats")
+    );
+}
+
 #[test]
 fn a_run_that_diverged_is_no_green_mark() {
     let page = changed(|rows| rows.runs[3].state = RunState::Diverged);
