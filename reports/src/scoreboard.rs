@@ -104,8 +104,7 @@ fn varies(column: &Column) -> bool {
 fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
     let reaching = condition.cells.iter().map(|cell| {
-        let values = cell.values(Measure::TimeToTarget);
-        statistics::typical(&values, confidence).filter(|_| !cell.mostly_missed())
+        condition.time(cell, Measure::TimeToTarget, confidence).filter(|_| !cell.mostly_missed())
     });
     let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
     let steps = per_entry(condition, |cell| {
@@ -194,12 +193,11 @@ fn sure_column(findings: &Findings, condition: &Condition, comparisons: &[Compar
 
 fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
-    let of = |values: &dyn Fn(&ArmCell) -> Vec<f64>| {
-        let estimates = condition.cells.iter().map(|cell| statistics::typical(&values(cell), confidence));
-        aligned(&estimates.collect::<Vec<_>>(), Unit::of_seconds)
+    let of = |estimate: &dyn Fn(&ArmCell) -> Option<Estimate>| {
+        aligned(&condition.cells.iter().map(estimate).collect::<Vec<_>>(), Unit::of_seconds)
     };
-    let step = of(&|cell| cell.values(Measure::StepTime));
-    let typical_step = of(&|cell| cell.typical_steps());
+    let step = of(&|cell| condition.time(cell, Measure::StepTime, confidence));
+    let typical_step = of(&|cell| statistics::typical(&cell.typical_steps(), confidence));
     let tail = per_entry(condition, |cell| TextCell::of(tail(cell), number_format::percent));
     let throughput = per_entry(condition, |cell| {
         let value = cell.mean_of(|attempt| {
@@ -317,10 +315,7 @@ fn has_ends(cell: &ArmCell, metric: Metric) -> bool {
 fn final_column(findings: &Findings, condition: &Condition, name: &'static str, metric: Metric) -> Column {
     let unit = Unit::of_metric(metric);
     let confidence = findings.thresholds.confidence;
-    let ends = condition.cells.iter().map(|cell| {
-        let values: Vec<f64> = cell.final_values(metric).into_iter().map(|(_, value)| value).collect();
-        statistics::mean(&values, confidence)
-    });
+    let ends = condition.cells.iter().map(|cell| condition.final_metric(cell, metric, confidence));
     let mut cells = aligned(&ends.collect::<Vec<_>>(), |_| unit);
     if metric.higher_is_better() {
         cells.iter_mut().filter(|cell| cell.sort.is_finite()).for_each(|cell| cell.sort = -cell.sort);

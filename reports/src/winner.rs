@@ -3,7 +3,7 @@
 use crate::comparison::{Comparison, Grade, beside};
 use crate::findings::Findings;
 use crate::number_format::Unit;
-use crate::statistics::{Estimate, median, typical};
+use crate::statistics::{Estimate, median};
 use crate::study::{ArmCell, Condition};
 
 /// An arm with its time under one condition.
@@ -22,7 +22,7 @@ pub(crate) fn timed<'s, 'a>(condition: &'s Condition<'a>, confidence: f64) -> Ve
     let time = |cell: &'s ArmCell<'a>| {
         let values = cell.values(measure);
         let estimate = if whole {
-            typical(&values, confidence)?
+            condition.time(cell, measure, confidence)?
         } else {
             Estimate { value: median(&values).filter(|value| value.is_finite())?, interval: None }
         };

@@ -70,8 +70,16 @@ pub(crate) fn mean(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// Welch, B. L. (1947), "The generalization of Student's problem when several different population variances
 /// are involved".
 pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Summary> {
-    let left = Summary::of(left)?;
     let right = Summary::of(right)?;
+    Some(sum_of(Summary::of(left)?, Summary { mean: -right.mean, ..right }))
+}
+
+/// mean(left) + mean(right), as [`difference`] takes it.
+pub(crate) fn sum(left: &[f64], right: &[f64]) -> Option<Summary> {
+    Some(sum_of(Summary::of(left)?, Summary::of(right)?))
+}
+
+fn sum_of(left: Summary, right: Summary) -> Summary {
     let left_part = left.variance / left.size;
     let right_part = right.variance / right.size;
     let parts = left_part.powi(2) / left.freedom + right_part.powi(2) / right.freedom;
@@ -79,7 +87,7 @@ pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Summary> {
     let freedom = if parts > 0.0 { whole.powi(2) / parts } else { left.freedom + right.freedom };
     // As if of pairs: the number that both samples are worth, and the variance of one.
     let size = 2.0 / (left.size.recip() + right.size.recip());
-    Some(Summary { mean: left.mean - right.mean, variance: whole * size, freedom, size })
+    Summary { mean: left.mean + right.mean, variance: whole * size, freedom, size }
 }
 
 /// The geometric mean with its interval; the median if a value is infinite.

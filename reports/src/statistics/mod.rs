@@ -16,7 +16,7 @@ mod student;
 
 pub(crate) use grid::Grid;
 pub(crate) use holm::holm;
-pub(crate) use interval::{Estimate, Summary, average, difference, mean, typical};
+pub(crate) use interval::{Estimate, Summary, average, difference, mean, sum, typical};
 pub(crate) use moderated::{PlacedSummary, moderate};
 pub(crate) use order::{median, mid_ranks};
 pub(crate) use permutation::{sign_flip, smallest_p, unpaired};

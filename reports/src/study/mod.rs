@@ -2,6 +2,7 @@
 
 mod arm_cell;
 mod judged_run;
+mod level;
 
 pub(crate) use arm_cell::{ArmCell, EqualWeights};
 pub use judged_run::is_judged;
@@ -33,6 +34,8 @@ pub(crate) struct Condition<'a> {
     pub(crate) target: Option<Target>,
     /// The metric that the charts follow.
     pub(crate) metric: Option<Metric>,
+    /// Index of the arm that the others are compared with; the condition may not have it.
+    baseline: usize,
     /// In the order of the plan's arms.
     pub(crate) cells: Vec<ArmCell<'a>>,
 }
@@ -76,7 +79,7 @@ impl<'a> Study<'a> {
                 ReportError::UnknownBaseline { name: name.to_owned(), known }
             })?,
         };
-        let conditions = conditions(rows);
+        let conditions = conditions(rows, baseline);
         let mut condition_of = vec![None; rows.plan.cells.len()];
         for (number, condition) in conditions.iter().enumerate() {
             for cell in &condition.cells {
@@ -145,7 +148,7 @@ impl<'a> RunsByCell<'a> {
     }
 }
 
-fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
+fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
     let plan = &rows.plan;
     let under_way = looks::under_way(rows);
     let planned = plan.runs.iter().filter(|run| run.repeat < under_way).map(|run| run.cell);
@@ -173,7 +176,7 @@ fn conditions(rows: &SweepRows) -> Vec<Condition<'_>> {
         let place = *numbers.entry(&cell.condition).or_insert_with(|| {
             let workers = cell.spec.cluster.workers();
             let cells = Vec::new();
-            found.push(Condition { name: &cell.condition, workers, target, metric: None, cells });
+            found.push(Condition { name: &cell.condition, workers, target, metric: None, baseline, cells });
             found.len() - 1
         });
         found[place].cells.push(arm_cell);

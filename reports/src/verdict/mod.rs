@@ -14,7 +14,7 @@ use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds
 use crate::findings::Findings;
 use crate::looks;
 use crate::number_format::{self, Unit};
-use crate::statistics::{self, typical};
+use crate::statistics;
 use crate::study::{ArmCell, Condition, Measure};
 use recipe::Target;
 use serde::Serialize;
@@ -230,14 +230,13 @@ impl Writer<'_> {
 
     /// `412 s (95 % CI 398–431, n = 5)`, or the median if some runs did not reach; `None` if half of them did not.
     fn amount(&self, measure: Measure) -> Option<String> {
-        let values = self.cell.values(measure);
-        let count = values.len();
-        let reached = values.iter().filter(|value| value.is_finite()).count();
-        let estimate = typical(&values, self.thresholds.confidence)?;
+        let missed = self.cell.values(measure).iter().filter(|value| value.is_infinite()).count();
+        let level = self.condition.level(self.cell, measure, self.thresholds.confidence)?;
+        let (estimate, count) = (level.estimate, level.runs);
         let unit = Unit::of_seconds(estimate.value);
         let time = unit.supported(estimate.value, estimate.uncertainty());
         let aside = match estimate.interval {
-            _ if reached < count => format!("median; {reached} of {count} runs reached it"),
+            _ if missed > 0 => format!("median; {} of {count} runs reached it", count - missed),
             Some((low, high)) => format!(
                 "{} CI {}, n\u{a0}=\u{a0}{count}",
                 whole_percent(self.thresholds.confidence),

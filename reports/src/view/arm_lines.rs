@@ -4,7 +4,7 @@ use crate::axes::{Axes, Axis, spans_a_decade};
 use crate::chart::{self, Area, Figure, Frame, Path, Place, Scale, Stretch, Table, Tick, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::Unit;
-use crate::statistics::{Estimate, typical};
+use crate::statistics::Estimate;
 use crate::study::{ArmCell, Measure};
 use serde::Serialize;
 
@@ -125,7 +125,7 @@ fn times(findings: &Findings, axes: &Axes, arm: usize, measure: Measure) -> Vec<
         .zip(&axes.places)
         .filter_map(|(condition, places)| {
             let cell = condition.cell(arm).filter(shown)?;
-            let time = typical(&cell.values(measure), confidence)?;
+            let time = condition.time(cell, measure, confidence)?;
             Some(TimedPlace { place: *places.first()?, time })
         })
         .filter(|found| found.time.value.is_finite() && found.time.value > 0.0)

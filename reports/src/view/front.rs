@@ -7,7 +7,6 @@ use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Stretch, Table, arm_st
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format::{self, Unit};
-use crate::statistics::{mean, typical};
 use crate::study::{Condition, Measure};
 use crate::verdict;
 use recipe::Metric;
@@ -122,9 +121,8 @@ fn outcomes<'s>(
     let stops = |condition: &Condition| condition.target.is_some_and(|target| target.stop);
     for condition in conditions.filter(|condition| condition.metric == Some(metric) && !stops(condition)) {
         for cell in condition.cells.iter().filter(|cell| condition.lost(cell).is_none()) {
-            let ends: Vec<f64> = cell.final_values(metric).into_iter().map(|(_, value)| value).collect();
-            let time = typical(&cell.values(measure), confidence).map(|time| time.value);
-            let quality = mean(&ends, confidence).map(|quality| quality.value);
+            let time = condition.time(cell, measure, confidence).map(|time| time.value);
+            let quality = condition.final_metric(cell, metric, confidence).map(|quality| quality.value);
             let (Some(seconds), Some(quality)) = (time, quality) else { continue };
             if seconds > 0.0 && seconds.is_finite() && quality.is_finite() {
                 let bytes = cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt));

@@ -157,8 +157,7 @@ fn runs(findings: &Findings) -> String {
         looks => format!(
             "Repeats until decided: looked at after {}, if it takes as many; arms whose comparison is open then, and their baselines, are run \
              on. Each look has one part in {} of the level: p values and doubts count {} times, and intervals of ratios are as wide as that takes, \
-             so that claims hold at {} over all looks (Bonferroni). Times and other means of an arm are of all its runs, and ratios of the seeds \
-             that both sides have: the one need not be the quotient of the others. The ratio of a comparison that was settled early lies \
+             so that claims hold at {} over all looks (Bonferroni). The ratio of a comparison that was settled early lies \
              somewhat too far from 1 on average; its interval allows for it. The speed is what is decided, not the quality; looks of earlier sweeps at \
              the same runs are not counted. ",
             looks::listed(looks),
@@ -274,7 +273,9 @@ fn models(findings: &Findings) -> String {
 fn ratios(findings: &Findings) -> String {
     format!(
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
-         is the geometric mean of the pairs, baseline over arm, with its {} t interval. From four comparisons on, all arms under all conditions share \
+         is the geometric mean of the pairs, baseline over arm, with its {} t interval. Times and final metrics of an arm are means over its runs; of an arm that lacks repeats of the \
+         baseline, its mean over those that both have, moved by what the baseline's mean over all of its own differs from that over those, so that ratios \
+         are quotients of times. From four comparisons on, all arms under all conditions share \
          what they know of spread as far as they have it in common (half of what Smyth 2004 shares, and k arms of a condition, which share the baseline's runs, as the power 3/4 of k; an arm or a condition that spreads more than \
          the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \

@@ -274,9 +274,9 @@ fn table_of_lines(source: Source) -> Table {
     for place in 0..source.axes.ordered[0].values.len() {
         let Some(condition) = source.axes.condition_at(&[place]) else { continue };
         let winner = source.winners[condition].as_ref();
-        for cell in &source.findings.study.conditions[condition].cells {
-            let values = cell.values(measure);
-            let time = crate::statistics::typical(&values, source.findings.thresholds.confidence);
+        let condition = &source.findings.study.conditions[condition];
+        for cell in &condition.cells {
+            let time = condition.time(cell, measure, source.findings.thresholds.confidence);
             let dash = || "–".to_owned();
             let first = winner.filter(|winner| winner.arm == cell.arm);
             let standing = first.map_or(String::new(), |winner| winner.standing.name().to_owned());

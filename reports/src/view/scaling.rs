@@ -8,7 +8,7 @@ use crate::chart::{
 use crate::findings::Findings;
 use crate::number_format;
 use crate::scaling::{ArmScaling, Kept, OnWorkers};
-use crate::statistics::{Amdahl, typical};
+use crate::statistics::Amdahl;
 use crate::study::Measure;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,7 +129,7 @@ fn scaled(findings: &Findings, conditions: &[usize]) -> Vec<ArmScaling> {
         let point = |condition: &usize| {
             let condition = &findings.study.conditions[*condition];
             let cell = condition.cell(arm).filter(|cell| !cell.mostly_diverged())?;
-            let step = typical(&cell.values(Measure::StepTime), confidence)?.value;
+            let step = condition.time(cell, Measure::StepTime, confidence)?.value;
             (step > 0.0).then_some(OnWorkers { workers: condition.workers.max(1), batch: cell.batch, step })
         };
         let points: Vec<OnWorkers> = conditions.iter().filter_map(point).collect();
