@@ -7,7 +7,7 @@ use crate::number_format;
 use crate::statistics::CHANCE;
 use crate::verdict::whole_percent;
 use recipe::{Cell, Extent, Plan, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Spread between the runs of an arm for which the outlook is given: what step times on a quiet machine have, and what a busy
 /// one or a target has.
@@ -60,17 +60,19 @@ fn rounded(share: f64) -> String {
 
 /// The most comparisons that any condition has.
 fn comparisons(plan: &Plan) -> usize {
-    let mut arms: BTreeMap<&str, usize> = BTreeMap::new();
-    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
-        *arms.entry(&cell.condition).or_default() += 1;
+    let mut arms: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    let points = plan.cells.iter().take(plan.number_of_points());
+    for cell in points.filter(|cell| cell.excluded.is_none()) {
+        arms.entry(&cell.condition).or_default().insert(cell.arm);
     }
-    arms.values().max().map_or(1, |arms| arms.saturating_sub(1)).max(1)
+    arms.values().map(BTreeSet::len).max().map_or(1, |arms| arms.saturating_sub(1)).max(1)
 }
 
 /// How far apart the evaluations lie, if that hides differences that matter.
 fn grid(plan: &Plan) -> Option<String> {
     let with_target = |cell: &&Cell| cell.excluded.is_none() && cell.spec.train.target.is_some();
-    let fewest = plan.cells.iter().filter(with_target).filter_map(evaluations).min()?;
+    let points = plan.cells.iter().take(plan.number_of_points());
+    let fewest = points.filter(with_target).filter_map(evaluations).min()?;
     // Half-way through n evaluations, two neighbours are n / 2 and n / 2 - 1 intervals from the start.
     let half = fewest as f64 / 2.0;
     let apart = if half > 1.0 { half / (half - 1.0) - 1.0 } else { 1.0 };

@@ -6,15 +6,12 @@
 
 use crate::findings::Findings;
 use crate::study::{ArmCell, Condition, JudgedRun, PlacedCell};
-use recipe::{AxisValue, Cell, Metric, Run};
+use recipe::{AxisValue, Cell, Metric, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
 
-/// What is searched over, by the beginning of its path.
-const SEARCHED: [&str; 2] = ["train.optimizer", "train.lr-schedule"];
-
 /// Metrics that settings are chosen by, the first that any run has.
-const CHOSEN_BY: [Metric; 3] =
+pub(crate) const CHOSEN_BY: [Metric; 3] =
     [Metric::ValidationAccuracy, Metric::ValidationLoss, Metric::ValidationPerplexity];
 
 /// The sweep that is left when each arm keeps its best settings.
@@ -69,6 +66,10 @@ struct Search<'s, 'a> {
 impl Tuned {
     pub(crate) fn of(findings: &Findings) -> Result<Self, Untuned> {
         let rows = findings.rows();
+        if rows.plan.search.is_some() {
+            // Its arms have chosen already, by runs that judge nothing.
+            return Err(Untuned::NothingSearched);
+        }
         let searched = searched(&rows.plan.cells);
         check(findings, &searched)?;
         let metric = metric(findings).ok_or(Untuned::NothingMeasured)?;
@@ -161,12 +162,7 @@ fn searched(cells: &[Cell]) -> BTreeSet<String> {
     for axis in cells.iter().filter(|cell| cell.excluded.is_none()).flat_map(|cell| &cell.axes) {
         values.entry(&axis.path).or_default().insert(&axis.text);
     }
-    let varied = values.into_iter().filter(|(path, values)| {
-        values.len() > 1
-            && SEARCHED.iter().any(|key| {
-                path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            })
-    });
+    let varied = values.into_iter().filter(|(path, values)| values.len() > 1 && is_searched(path));
     varied.map(|(path, _)| path.to_owned()).collect()
 }
 

@@ -8,6 +8,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use crate::search;
 use doubts::doubts;
 use recipe::Cell;
 use rows::rows;
@@ -125,7 +126,9 @@ pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> 
 /// The cells that have a run, in the order of the plan.
 fn cells(rows: &SweepRows) -> Vec<usize> {
     let found: BTreeSet<usize> = rows.runs.iter().map(|run| run.cell).collect();
-    found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some()).collect()
+    let compared = search::compared(rows);
+    let is_compared = |cell: &usize| compared.as_ref().is_none_or(|cells| cells.contains(cell));
+    found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some() && is_compared(cell)).collect()
 }
 
 /// What the cells of one side are matched by.

@@ -17,6 +17,8 @@ pub(super) fn rows(
     all.plan.name = format!("{} and {}", sides[0].name, sides[1].name);
     all.plan.question = format!("Is {} faster than {}?", sides[1].name, sides[0].name);
     (all.plan.cells, all.plan.runs, all.runs) = (Vec::new(), Vec::new(), Vec::new());
+    // Its cells are not these.
+    all.plan.search = None;
     all.plan.arms = [0, 1].map(|side| arm(sides[side], pairs, side)).to_vec();
     for (pair, condition) in pairs.iter().zip(conditions) {
         let one = &first.plan.cells[pair[0]];

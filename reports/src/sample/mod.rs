@@ -179,6 +179,7 @@ impl Sample {
         });
         Plan {
             looks: self.looks.clone(),
+            search: None,
             warnings: Vec::new(),
             name: "quickstart".to_owned(),
             question: self.question.clone(),

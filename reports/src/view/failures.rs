@@ -3,6 +3,7 @@
 use super::condition_title;
 use crate::findings::Findings;
 use crate::looks;
+use crate::search;
 use crate::study::is_degraded;
 use serde::Serialize;
 use store::{AttemptRow, RunRow, RunState};
@@ -52,7 +53,9 @@ impl Failures {
                     Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? })
                 })
                 .collect(),
-            pending: pending(rows.runs.iter().filter(waiting).filter(|run| run.repeat < under_way).collect()),
+            pending: pending(
+                search::due(rows).filter(waiting).filter(|run| run.repeat < under_way).collect(),
+            ),
         }
     }
 }

@@ -25,6 +25,7 @@ mod rise;
 mod scaling;
 mod schedule;
 mod scoreboard;
+mod search;
 mod series;
 mod staleness;
 mod target_label;
@@ -60,6 +61,8 @@ pub(crate) struct View {
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     /// Each arm at its best, where rates or schedules vary.
     pub(crate) tuned: Option<tuned::Section>,
+    /// Where each arm searched its settings by short trainings.
+    pub(crate) search: Option<search::Section>,
     /// Where there are many: then verdicts, boards and accuracy are in these.
     pub(crate) conditions: Vec<conditions::Folded>,
     pub(crate) phases: Option<phases::Phases>,
@@ -93,6 +96,7 @@ impl View {
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
             forest: forest::Forest::of(findings),
             tuned: tuned::Section::of(findings, options)?,
+            search: search::Section::of(findings),
             planes: plane::Planes::of(findings),
             fronts: front::Fronts::of(findings),
             verdicts: open.groups,

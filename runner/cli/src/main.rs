@@ -23,6 +23,7 @@ mod recorder;
 mod repository;
 mod resume;
 mod reuse;
+mod searches;
 mod session;
 mod site;
 mod sweep;

@@ -11,7 +11,7 @@ use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
 use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
-use recipe::{Plan, Run, Source};
+use recipe::{Plan, Run, Search, Source};
 use record::Nanos;
 use reports::Look;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,11 +55,29 @@ impl Sweep<'_> {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let ids = self.store.runs_of(self.id).await?;
         let mut all = Rounds { ids: &ids, tried: vec![false; ids.len()], failed: 0 };
-        let end = match self.plan.looks.as_slice() {
-            [] => self.round(&mut all, |_| true).await?,
-            looks => self.until_decided(&mut all, looks).await?,
+        let end = match (&self.plan.search, self.plan.looks.as_slice()) {
+            (Some(search), _) => self.by_halving(&mut all, search).await?,
+            (None, []) => self.round(&mut all, |_| true).await?,
+            (None, looks) => self.until_decided(&mut all, looks).await?,
         };
         Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
+    }
+
+    /// Runs the rungs of all searches, each with the settings that are left, and those that are left in the end.
+    async fn by_halving(&self, all: &mut Rounds<'_>, search: &Search) -> Result<SweepEnd, Failure> {
+        let first = search.trials.iter().filter_map(|trial| trial.rungs.first().copied());
+        let mut needed: BTreeSet<usize> = first.collect();
+        for rung in 0..search.rungs {
+            if self.round(all, |run| needed.contains(&run.cell)).await? == SweepEnd::Interrupted {
+                return Ok(SweepEnd::Interrupted);
+            }
+            let rows = self.store.sweep_rows(&Selection::sweep(self.id)).await?;
+            let Some(promotion) = reports::promoted(&rows, rung) else { break };
+            self.progress.looked(&format!("after rung {} of {}:", rung + 1, search.rungs));
+            promotion.words.iter().for_each(|words| self.progress.looked(&format!("  {words}")));
+            needed = promotion.needed;
+        }
+        self.round(all, |run| needed.contains(&run.cell)).await
     }
 
     /// Runs every cell up to the first look; from then on, up to each further look, those that it needs.

@@ -282,7 +282,8 @@ impl State {
     /// `d-sync workers=4, repeat 2 of 5`.
     fn title(&self, plan: &Plan, run: &Run) -> String {
         let label = &plan.cells[run.cell].label;
-        if self.repeats > 1 {
+        let in_rung = plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some());
+        if self.repeats > 1 && !in_rung {
             let most = if self.until_decided { "at most " } else { "" };
             format!("{label}, repeat {} of {most}{}", run.repeat + 1, self.repeats)
         } else {

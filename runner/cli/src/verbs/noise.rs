@@ -218,6 +218,7 @@ fn same_arm_twice(plan: Plan, recipe: &Path) -> Result<Plan, Failure> {
             .collect(),
         cells: (0..2).map(|arm| cell(arm, &names[arm])).collect(),
         runs: runs.collect(),
+        search: None,
         ..plan.clone()
     })
 }

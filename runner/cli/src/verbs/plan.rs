@@ -9,7 +9,7 @@ use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
-use crate::{exchanges, model_table, transformed};
+use crate::{exchanges, model_table, searches, transformed};
 use clap::{Args, ValueEnum};
 use recipe::{Cell, Plan, Run};
 use serde_json::{Value, json};
@@ -99,9 +99,13 @@ fn table(plan: &Plan, decisions: Option<&[Decision]>, width: usize) -> String {
     out.push('\n');
     let sheet = match decisions {
         Some(decisions) => runs(plan, decisions),
-        None => cells(plan),
+        None => searches::sheet(plan, MOST_ROWS).unwrap_or_else(|| cells(plan)),
     };
-    let rows = if decisions.is_some() { plan.runs.len() + excluded(plan) } else { plan.cells.len() };
+    let rows = match (&plan.search, decisions) {
+        (_, Some(_)) => plan.runs.len() + excluded(plan),
+        (Some(search), None) => search.groups(plan).len(),
+        (None, None) => plan.cells.len(),
+    };
     out.push_str(&sheet.render(width));
     if rows > MOST_ROWS {
         let rest = human::thousands((rows - MOST_ROWS) as u64);
@@ -117,11 +121,13 @@ pub(crate) fn headline(plan: &Plan) -> String {
     if !plan.question.is_empty() {
         let _ = write!(out, ": {}", plan.question);
     }
+    let compared = || plan.cells.iter().take(plan.number_of_points());
     let conditions =
-        plan.cells.iter().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
+        compared().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
     let excluded = excluded(plan);
-    let cells = match excluded {
-        0 => human::count(plan.cells.len(), "cell"),
+    let cells = match (searches::number(plan), excluded) {
+        (Some(searches), _) => searches,
+        (None, 0) => human::count(plan.cells.len(), "cell"),
         _ => format!(
             "{} ({} excluded)",
             human::count(plan.cells.len(), "cell"),
@@ -135,6 +141,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
         human::count(conditions.len(), "condition"),
         number_of_runs(plan),
     );
+    for line in searches::words(plan).iter().flat_map(|words| output::fold(words, output::width())) {
+        let _ = writeln!(out, "{line}");
+    }
     for words in plan.threads() {
         let _ = writeln!(out, "threads: {words}");
     }
@@ -150,11 +159,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
 
 /// `18 runs`, or `18 to 144 runs` where they are made until something is decided.
 pub(crate) fn number_of_runs(plan: &Plan) -> String {
-    let all = human::count(plan.runs.len(), "run");
-    match plan.runs.iter().filter(|run| plan.is_certain(run)).count() {
-        certain if certain == plan.runs.len() => all,
-        certain => format!("{} to {all}", human::thousands(certain as u64)),
-    }
+    let (least, most) = plan.number_of_runs();
+    let all = human::count(most, "run");
+    if least == most { all } else { format!("{} to {all}", human::thousands(least as u64)) }
 }
 
 fn excluded(plan: &Plan) -> usize {
@@ -240,13 +247,13 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
     sheet
 }
 
-/// Why a run is what it would be; of those after the first look also whether it is at all.
+/// Why a run is what it would be; of those that depend on others also when it is at all.
 fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
     let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
-    before.map_or_else(
-        || decision.why.clone(),
-        |look| format!("if open after {look} repeats; {}", decision.why),
-    )
+    let condition = before.map(|look| format!("if open after {look} repeats"));
+    condition
+        .or_else(|| searches::condition(plan, run))
+        .map_or_else(|| decision.why.clone(), |condition| format!("{condition}; {}", decision.why))
 }
 
 fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
@@ -284,6 +291,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "cells": cells.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
         "looks": plan.looks,
+        "search": plan.search,
         "threads": plan.threads(),
         "emulated": plan.emulated(),
         "graphs": plan.graphs(),

@@ -55,6 +55,25 @@ pub(crate) const KEYS: &[Key] = &[
         .default("\"excluded by the recipe\"")
         .example("\"too slow to wait for\"")
         .sweep(),
+    Key::new(
+        "search",
+        Kind::Table,
+        "Successive halving over the axes and draws under `train.optimizer` and `train.lr-schedule`: under each condition, each arm trains \
+         all its settings for a short time, goes on with the best by the validation metric, for longer, and so on; its best one alone trains \
+         to the end, `repeats.count` times, and is compared. All arms have the same budget.",
+    )
+    .example("{ rungs = 2, factor = 3 }")
+    .sweep(),
+    Key::new("search.rungs", Kind::Whole(1, 8), "Number of shorter trainings before the one to the end.")
+        .default("2")
+        .sweep(),
+    Key::new(
+        "search.factor",
+        Kind::Whole(2, 10),
+        "One in this many settings goes on to the next rung, and trains this many times as long. With two rungs and a factor of three,          nine settings train for a ninth of the length, three for a third, and one to the end.",
+    )
+    .default("3")
+    .sweep(),
     Key::new("repeats", Kind::Table, "How often each cell is run.").sweep(),
     Key::new("repeats.count", Kind::Whole(1, 10_000), "Runs of each cell.").default("5").sweep(),
     Key::new(

@@ -25,6 +25,7 @@ pub(crate) mod plan;
 pub(crate) mod problem;
 pub(crate) mod quantity;
 pub(crate) mod sample;
+pub(crate) mod search;
 pub(crate) mod strategy;
 pub(crate) mod strategy_choice;
 pub(crate) mod strategy_kind;

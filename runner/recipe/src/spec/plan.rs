@@ -1,6 +1,7 @@
 //! What a recipe expands to: arms, cells, runs.
 
 use crate::spec::family::family;
+use crate::spec::search::Search;
 use crate::{
     Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, Strategy,
     Threads, Training,
@@ -157,6 +158,9 @@ pub struct Plan {
     /// the same number.
     #[serde(default)]
     pub looks: Vec<u32>,
+    /// How each arm finds its settings, where it searches them by successive halving. The cells of the rungs follow those of the grid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// How the sweep is run.
     pub limits: Limits,
     /// How it uses machines.
@@ -170,11 +174,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether a run is made whatever the others show. Those after the first look are made where something is open.
-    pub fn is_certain(&self, run: &Run) -> bool {
-        self.looks.first().is_none_or(|first| run.repeat < *first)
-    }
-
     /// Everything that any cell pretends about its surroundings, in words; empty where nothing is.
     pub fn emulated(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();

@@ -5,6 +5,7 @@ pub(crate) mod axes;
 pub(crate) mod cells;
 pub(crate) mod expand;
 pub(crate) mod expanded;
+pub(crate) mod halving;
 mod include;
 pub(crate) mod planner;
 mod random;

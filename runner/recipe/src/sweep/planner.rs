@@ -12,6 +12,7 @@ use crate::sweep::anyway;
 use crate::sweep::cells::CellBuilder;
 use crate::sweep::expand;
 use crate::sweep::expanded;
+use crate::sweep::halving;
 use crate::sweep::recipe::{self, Exclusion};
 use crate::sweep::repeat_count::RepeatCount;
 use crate::sweep::runs;
@@ -96,9 +97,15 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     if !looks.is_empty() && expansion.arms.len() == 1 {
         loader.findings.push(runs::nothing_to_decide(&recipe.settings));
     }
+    let mut drafts = expansion.drafts;
+    let searched = halving::is_asked_for(&recipe.settings).then(|| halving::take_settings(&mut drafts));
     let mut builder = CellBuilder::new(&recipe, loader.files, machine);
-    let cells = builder.build(expansion.drafts);
+    let mut cells = builder.build(drafts);
     loader.findings.extend(builder.findings(&cells, seeds.len() as u64));
+    let to_the_end = runs::order(&recipe.settings, &cells, &seeds, &looks);
+    let search =
+        searched.and_then(|found| halving::search(&recipe.settings, found, &mut cells, &mut loader.findings));
+    let rungs = search.as_ref().map(|search| halving::runs(search, &cells, &seeds));
     Some(Plan {
         name: name(&recipe.settings, request.path),
         question: recipe.settings.text(id("question")).to_owned(),
@@ -108,8 +115,9 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
             &name(&recipe.settings, request.path),
             &expanded::PlannedOn { files: loader.files, machine, threads: same_threads(&cells) },
         ),
-        runs: runs::order(&recipe.settings, &cells, &seeds, &looks),
+        runs: rungs.into_iter().flatten().chain(to_the_end).collect(),
         looks,
+        search,
         arms: expansion.arms,
         cells,
         limits: limits(&recipe.settings),

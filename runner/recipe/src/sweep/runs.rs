@@ -7,6 +7,7 @@ use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::{Cell, Run, RunOrder};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 const COUNT: Defaulted<u64> = Defaulted::whole("repeats.count");
@@ -108,14 +109,24 @@ fn in_order(settings: &Settings, cells: &[Cell], seeds: &[u64], repeats: Range<u
 }
 
 /// The included cells of one repeat. Under each condition the repeat with number r begins with arm r: a cyclic Latin square
-/// of arms and repeats, so that no arm always follows a pause or always runs last.
+/// of arms and repeats, so that no arm always follows a pause or always runs last. Settings of which an arm chooses one stay together.
 fn rotated(cells: &[Cell], repeat: usize) -> impl Iterator<Item = usize> {
-    let included: Vec<usize> = (0..cells.len()).filter(|cell| cells[*cell].excluded.is_none()).collect();
-    let mut order = Vec::with_capacity(included.len());
-    for arms in included.chunk_by(|left, right| cells[*left].condition == cells[*right].condition) {
-        let first = repeat % arms.len();
-        order.extend_from_slice(&arms[first..]);
-        order.extend_from_slice(&arms[..first]);
+    let mut conditions: Vec<Vec<Vec<usize>>> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
+        let place = *places.entry(&cell.condition).or_insert_with(|| {
+            conditions.push(Vec::new());
+            conditions.len() - 1
+        });
+        let arms = &mut conditions[place];
+        match arms.iter_mut().find(|arm| cells[arm[0]].arm == cell.arm) {
+            Some(arm) => arm.push(index),
+            None => arms.push(vec![index]),
+        }
     }
-    order.into_iter()
+    for arms in &mut conditions {
+        let first = repeat % arms.len();
+        arms.rotate_left(first);
+    }
+    conditions.into_iter().flatten().flatten()
 }

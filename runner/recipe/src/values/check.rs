@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Tables that mean something by being there.
-pub(crate) const OPTIONAL: [&str; 4] = ["train.target", "network", "compute", "compute.split"];
+pub(crate) const OPTIONAL: [&str; 5] = ["train.target", "network", "compute", "compute.split", "search"];
 
 /// Checks tables; collects settings and findings.
 pub(crate) struct Checker<'a> {

@@ -47,6 +47,7 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
         cells: Vec::new(),
         runs: Vec::new(),
         looks: new.plan.looks.clone(),
+        search: new.plan.search.clone(),
         name: new.plan.name.clone(),
         question: new.plan.question.clone(),
         expanded: new.plan.expanded.clone(),

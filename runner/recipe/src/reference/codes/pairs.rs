@@ -37,6 +37,13 @@ pub(super) const PAIRS: &[Code] = &[
         "`repeats.at-most` is how often a cell is run at most while its comparison is open; `repeats.count` is how often every cell is run first.",
     ),
     code(
+        "R185",
+        "a search that cannot be made",
+        "`[search]` lets each arm choose among its settings by short trainings, judged on samples that are held out, and goes on with the best. \
+         That takes axes or draws under `train.optimizer` or `train.lr-schedule`, `dataset.validation`, more settings than the rungs leave \
+         out, and a training that is long enough to be divided.",
+    ),
+    code(
         "R107",
         "workers that do not fit",
         "`nodes.use` says how many workers fit on the machines; `nodes.workers` asks for more.",

@@ -1,0 +1,87 @@
+//! The searches of a plan, for `plan` and `run`.
+
+use crate::output::human;
+use crate::output::table::{Cell as TableCell, Sheet};
+use recipe::{Cell, Plan, Run, Search, Trial};
+
+/// `search: all settings for 1 epoch, one in 3 of them for 3 epochs, the best of each arm for 9 epochs`; `None` without a search.
+pub(crate) fn words(plan: &Plan) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    let first = search.trials.first()?;
+    let length = |cell: usize| plan.cells[cell].spec.train.length;
+    let mut parts = vec![format!("all settings for {}", length(*first.rungs.first()?))];
+    for cell in &first.rungs[1..] {
+        parts.push(format!("one in {} of them for {}", search.factor, length(*cell)));
+    }
+    parts.push(format!("the best of each arm for {}", length(first.cell)));
+    Some(format!("search: {}", parts.join(", ")))
+}
+
+/// `4 searches`, one for each arm under each condition; `None` without a search.
+pub(crate) fn number(plan: &Plan) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    let number = search.groups(plan).len();
+    Some(if number == 1 {
+        "1 search".to_owned()
+    } else {
+        format!("{} searches", human::thousands(number as u64))
+    })
+}
+
+/// A row for each search, with how many settings train in each rung and to the end.
+pub(crate) fn sheet(plan: &Plan, most: usize) -> Option<Sheet> {
+    let search = plan.search.as_ref()?;
+    let groups = search.groups(plan);
+    let conditions = groups.iter().any(|group| !cell_of(plan, group).condition.is_empty());
+    let head = [
+        (true, "arm"),
+        (conditions, "condition"),
+        (true, "workers"),
+        (true, "length"),
+        (true, "settings"),
+        (true, "runs"),
+    ];
+    let head: Vec<&str> = head.into_iter().filter_map(|(shown, name)| shown.then_some(name)).collect();
+    let numbers: Vec<usize> =
+        (0..head.len()).filter(|place| matches!(head[*place], "workers" | "runs")).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers).whole(&numbers);
+    for group in groups.iter().take(most) {
+        sheet.row(row(plan, search, group, conditions.then_some(())));
+    }
+    Some(sheet)
+}
+
+fn row(plan: &Plan, search: &Search, group: &[&Trial], condition: Option<()>) -> Vec<TableCell> {
+    let cell = cell_of(plan, group);
+    let sizes = search.sizes(group.len());
+    let repeats = plan.runs.iter().filter(|run| run.cell == group[0].cell).count();
+    let rungs = sizes.len() - 1;
+    let runs = sizes[..rungs].iter().sum::<usize>() + sizes[rungs] * repeats;
+    let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    let mut row = vec![TableCell::from(plan.arms[cell.arm].name.as_str())];
+    row.extend(condition.map(|()| TableCell::from(cell.condition.as_str())));
+    row.push(cell.spec.cluster.workers().to_string().into());
+    row.push(cell.spec.train.length.to_string().into());
+    row.push(words.join(", ").into());
+    row.push(runs.to_string().into());
+    row
+}
+
+fn cell_of<'a>(plan: &'a Plan, group: &[&Trial]) -> &'a Cell {
+    &plan.cells[group[0].cell]
+}
+
+/// When a run is made: `if among the best 3 of 9 after rung 1`; `None` where it is made in any case.
+pub(crate) fn condition(plan: &Plan, run: &Run) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    let rung = search.rung_of(run.cell).unwrap_or(search.rungs);
+    let before = rung.checked_sub(1)?;
+    let own = |group: &&Vec<&Trial>| {
+        group.iter().any(|trial| trial.cell == run.cell || trial.rungs.contains(&run.cell))
+    };
+    let groups = search.groups(plan);
+    let sizes = search.sizes(groups.iter().find(own)?.len());
+    let (of, kept) = (sizes[before as usize], sizes[rung as usize]);
+    let best = if kept == 1 { "the best".to_owned() } else { format!("among the best {kept}") };
+    Some(format!("if {best} of {of} after rung {rung}"))
+}

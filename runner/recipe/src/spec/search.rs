@@ -1,0 +1,140 @@
+//! Successive halving: each arm searches its own settings, and trains few of them for long.
+//!
+//! Jamieson, K. and Talwalkar, A. (2016), "Non-stochastic best arm identification and hyperparameter optimization". All settings train
+//! for a short time; one of every `factor` goes on, and trains `factor` times as long, from the start; and so on, until one is left,
+//! which trains to the end. Runs of a sweep follow each other, so that the asynchronous variant would gain nothing.
+
+use crate::{AxisValue, Plan, Run};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is searched over, by the beginning of its path: how a step is made of a gradient, and not what is trained on what.
+const SEARCHED: [&str; 2] = ["train.optimizer", "train.lr-schedule"];
+
+/// Whether an axis is a setting that arms search over, and no condition that they are compared under.
+pub fn is_searched(path: &str) -> bool {
+    SEARCHED
+        .iter()
+        .any(|key| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// A search of all arms under all conditions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// Number of shorter trainings before the one to the end.
+    pub rungs: u32,
+    /// One in this many settings goes on, and trains this many times as long.
+    pub factor: u32,
+    /// In the order of the cells.
+    pub trials: Vec<Trial>,
+}
+
+/// A setting of an arm under a condition. All trials with one arm and one condition are a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Index of the cell that trains to the end.
+    pub cell: usize,
+    /// Indices of the cells that train for less, the shortest first.
+    pub rungs: Vec<usize>,
+    /// The values that are searched over.
+    pub setting: Vec<AxisValue>,
+}
+
+impl Search {
+    /// The number of `settings` that go on from the rung with this number, from 0: from the last one it is one.
+    pub fn kept(&self, settings: usize, rung: u32) -> usize {
+        if rung + 1 >= self.rungs { settings.min(1) } else { settings.div_ceil(self.factor as usize) }
+    }
+
+    /// How many of `settings` train in each rung, and how many to the end.
+    pub fn sizes(&self, settings: usize) -> Vec<usize> {
+        let mut sizes = vec![settings];
+        for rung in 0..self.rungs {
+            sizes.push(self.kept(sizes[sizes.len() - 1], rung));
+        }
+        sizes
+    }
+
+    /// The rung of a cell; `None` of one that trains to the end.
+    pub fn rung_of(&self, cell: usize) -> Option<u32> {
+        let rung = |trial: &Trial| trial.rungs.iter().position(|own| *own == cell);
+        self.trials.iter().find_map(rung).map(|rung| rung as u32)
+    }
+
+    /// The trials of each arm under each condition.
+    pub fn groups(&self, plan: &Plan) -> Vec<Vec<&Trial>> {
+        let mut places: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+        let mut groups: Vec<Vec<&Trial>> = Vec::new();
+        for trial in &self.trials {
+            let Some(cell) = plan.cells.get(trial.cell) else { continue };
+            let place = *places.entry((cell.condition.as_str(), cell.arm)).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[place].push(trial);
+        }
+        groups
+    }
+}
+
+impl Plan {
+    /// Whether a run is made whatever the others show: not those after the first look, which are made where something is open, nor those of
+    /// settings that have to be among the best first.
+    pub fn is_certain(&self, run: &Run) -> bool {
+        let looked_at = self.looks.first().is_none_or(|first| run.repeat < *first);
+        let first =
+            |search: &Search| search.trials.iter().any(|trial| trial.rungs.first() == Some(&run.cell));
+        looked_at && self.search.as_ref().is_none_or(first)
+    }
+
+    /// The number of cells that train to the end, which are the first: those of the rungs of a search follow them.
+    pub fn number_of_points(&self) -> usize {
+        let rungs = self.search.iter().flat_map(|search| &search.trials).map(|trial| trial.rungs.len());
+        self.cells.len() - rungs.sum::<usize>().min(self.cells.len())
+    }
+
+    /// The least and the greatest number of runs that the sweep may come to.
+    pub fn number_of_runs(&self) -> (usize, usize) {
+        let Some(search) = &self.search else {
+            return (self.runs.iter().filter(|run| self.is_certain(run)).count(), self.runs.len());
+        };
+        let of_group = |group: Vec<&Trial>| {
+            let sizes = search.sizes(group.len());
+            let repeats = group.first().map_or(0, |trial| self.repeats_of(trial.cell));
+            sizes[..sizes.len() - 1].iter().sum::<usize>() + sizes[sizes.len() - 1] * repeats
+        };
+        let all = search.groups(self).into_iter().map(of_group).sum();
+        (all, all)
+    }
+
+    fn repeats_of(&self, cell: usize) -> usize {
+        self.runs.iter().filter(|run| run.cell == cell).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_every_few_goes_on_and_in_the_end_one() {
+        let sizes = |rungs: u32, factor: u32, settings: usize| {
+            Search { rungs, factor, trials: Vec::new() }.sizes(settings)
+        };
+        assert_eq!(sizes(2, 3, 9), [9, 3, 1]);
+        assert_eq!(sizes(2, 3, 10), [10, 4, 1]);
+        assert_eq!(sizes(3, 2, 8), [8, 4, 2, 1]);
+        assert_eq!(sizes(1, 3, 5), [5, 1]);
+        assert_eq!(sizes(2, 2, 0), [0, 0, 0]);
+    }
+
+    #[test]
+    fn rates_and_schedules_are_searched_and_workloads_are_not() {
+        for path in ["train.optimizer", "train.optimizer.lr", "train.lr-schedule.warmup"] {
+            assert!(is_searched(path), "{path}");
+        }
+        for path in ["train.optimizers", "train.global-batch", "network.bandwidth", "strategy.d-sync.lr"] {
+            assert!(!is_searched(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `[search]`: the cells of successive halving beside those that train to the end.
+
+use crate::spec::search::{Search, Trial, is_searched};
+use crate::sweep::expand::Draft;
+use crate::text::finding::Finding;
+use crate::values::settings::Settings;
+use crate::values::typed_key::{Defaulted, Optional};
+use crate::{AxisValue, Cell, Extent, Run};
+
+const RUNGS: Defaulted<u64> = Defaulted::whole("search.rungs");
+const FACTOR: Defaulted<u64> = Defaulted::whole("search.factor");
+const AT_MOST: Optional<u64> = Optional::whole("repeats.at-most");
+
+/// Whether the recipe has a `[search]`.
+pub(crate) fn is_asked_for(settings: &Settings) -> bool {
+    settings.given(RUNGS).or(settings.given(FACTOR)).is_some()
+}
+
+/// Makes the values that are searched over no part of the conditions: each arm has its own there. Returns those of each draft.
+pub(crate) fn take_settings(drafts: &mut [Draft]) -> Vec<Vec<AxisValue>> {
+    let taken = |draft: &mut Draft| {
+        let (setting, axes): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut draft.axes).into_iter().partition(|axis| is_searched(&axis.path));
+        draft.axes = axes;
+        for axis in &setting {
+            // Two axes with the same short name are labelled by their paths.
+            for name in [axis.short(), &axis.path] {
+                let words =
+                    format!(" {} ", draft.condition).replacen(&format!(" {name}={} ", axis.text), " ", 1);
+                words.trim().clone_into(&mut draft.condition);
+            }
+        }
+        setting
+    };
+    drafts.iter_mut().map(taken).collect()
+}
+
+/// The search over `cells`, with the cells of its rungs added to them; `None` where it cannot be.
+pub(crate) fn search(
+    settings: &Settings,
+    found: Vec<Vec<AxisValue>>,
+    cells: &mut Vec<Cell>,
+    findings: &mut Vec<Finding>,
+) -> Option<Search> {
+    let (rungs, factor) = (RUNGS.of(settings) as u32, FACTOR.of(settings) as u32);
+    let trials = found.into_iter().enumerate().filter(|(cell, _)| cells[*cell].excluded.is_none());
+    let trials = trials.map(|(cell, setting)| Trial { cell, rungs: Vec::new(), setting });
+    let mut search = Search { rungs, factor, trials: trials.collect() };
+    let before = findings.len();
+    findings.extend(refused(settings, &search, cells));
+    if findings.len() > before {
+        return None;
+    }
+    for trial in &mut search.trials {
+        for rung in 0..rungs {
+            let shorter = u64::from(factor).saturating_pow(rungs - rung);
+            trial.rungs.push(cells.len());
+            let cell = shortened(&cells[trial.cell], &trial.setting, rung, shorter);
+            cells.push(cell);
+        }
+    }
+    Some(search)
+}
+
+/// The cell of a rung, which trains for a part of the time. What its schedule does later than that does not happen.
+fn shortened(cell: &Cell, setting: &[AxisValue], rung: u32, part: u64) -> Cell {
+    let mut spec = cell.spec.clone();
+    spec.train.length = part_of(spec.train.length, part);
+    let words: Vec<String> = setting.iter().map(|axis| format!("{}={}", axis.short(), axis.text)).collect();
+    let condition = format!("{} {} rung={}", cell.condition, words.join(" "), rung + 1);
+    Cell {
+        condition: condition.trim().to_owned(),
+        label: format!("{} rung={}", cell.label, rung + 1),
+        axes: cell.axes.iter().chain(setting).cloned().collect(),
+        config_hash: spec.config_hash(),
+        spec,
+        ..cell.clone()
+    }
+}
+
+fn part_of(length: Extent, part: u64) -> Extent {
+    match length {
+        Extent::Epochs(epochs) => Extent::Epochs(epochs / part as f64),
+        Extent::Steps(steps) => Extent::Steps(steps / part),
+    }
+}
+
+/// The runs of the rungs, one of each cell, the shortest first; their seed is that of no repeat, so that no run chooses what it judges.
+pub(crate) fn runs(search: &Search, cells: &[Cell], seeds: &[u64]) -> Vec<Run> {
+    let first = seeds.first().copied().unwrap_or_default();
+    let others = (1..=seeds.len() as u64 + 1).map(|below| first.wrapping_sub(below));
+    let seed = others.clone().find(|seed| !seeds.contains(seed)).unwrap_or(first);
+    let mut runs = Vec::new();
+    for rung in 0..search.rungs as usize {
+        let mut of_rung: Vec<usize> = search.trials.iter().map(|trial| trial.rungs[rung]).collect();
+        of_rung.sort_by_key(|cell| cells[*cell].arm);
+        of_rung.sort_by_key(|cell| first_of(cells, *cell));
+        runs.extend(of_rung.into_iter().map(|cell| Run { cell, repeat: 0, seed }));
+    }
+    runs
+}
+
+/// Arms at one setting follow each other.
+fn first_of(cells: &[Cell], cell: usize) -> usize {
+    let condition = &cells[cell].condition;
+    cells.iter().position(|other| other.condition == *condition).unwrap_or(cell)
+}
+
+/// Why no search can be made of the recipe.
+fn refused(settings: &Settings, search: &Search, cells: &[Cell]) -> Vec<Finding> {
+    let place = settings.span(RUNGS).or(settings.span(FACTOR));
+    let wrong =
+        |title: String, cure: String| Finding::new("R185", title).at_option(place, "this search").cure(cure);
+    let specs = || search.trials.iter().map(|trial| &cells[trial.cell].spec);
+    if search.trials.iter().all(|trial| trial.setting.is_empty()) {
+        return vec![wrong(
+            "nothing is searched over".to_owned(),
+            "add an axis such as `train.optimizer.lr = [0.05, 0.1, 0.2]` to [sweep.axes], or draws to [[sweep.random]]; axes under \
+             `train.optimizer` and `train.lr-schedule` are searched over"
+                .to_owned(),
+        )];
+    }
+    let mut found = Vec::new();
+    let fewest = fewest(search, cells);
+    let most = (1..=search.rungs)
+        .rev()
+        .find(|rungs| leaves_a_choice(&Search { rungs: *rungs, ..search.clone() }, fewest));
+    if most != Some(search.rungs) {
+        let kept = Search { trials: Vec::new(), ..search.clone() }.sizes(fewest);
+        let words: Vec<String> = kept.iter().map(usize::to_string).collect();
+        found.push(wrong(
+            format!(
+                "{fewest} settings leave nothing to choose from in the last of {} rungs: {}",
+                search.rungs,
+                words.join(", ")
+            ),
+            most.map_or_else(
+                || "give each arm two settings or more under each condition".to_owned(),
+                |most| format!("take `rungs = {most}`, a smaller `factor`, or more settings"),
+            ),
+        ));
+    }
+    if specs().any(|spec| spec.dataset.validation <= 0.0) {
+        found.push(wrong(
+            "settings are chosen on samples that are held out, and none are".to_owned(),
+            "hold some out: `validation = \"10%\"` in [dataset]".to_owned(),
+        ));
+    }
+    if specs().any(|spec| spec.train.target.is_some_and(|target| target.stop)) {
+        found.push(wrong(
+            "runs that stop at the target all end alike, so that none is the best".to_owned(),
+            "let them go on: `stop = false` in [train.target]".to_owned(),
+        ));
+    }
+    let part = u64::from(search.factor).saturating_pow(search.rungs);
+    let least = |spec: &crate::RunSpec| {
+        let samples = spec.dataset.source.training_samples()? - spec.dataset.held_out()?;
+        let batch = spec.train.global_batch.max(1);
+        Some(part_of(spec.train.length, part).samples(samples, batch) / u64::from(batch))
+    };
+    if specs().filter_map(least).min() == Some(0) {
+        found.push(wrong(
+            format!("the shortest of its trainings, 1/{part} of the length, has no step"),
+            "train longer, or take fewer rungs or a smaller factor".to_owned(),
+        ));
+    }
+    if AT_MOST.of(settings).is_some() {
+        found.push(
+            Finding::new("R185", "a search that repeats until it is decided".to_owned())
+                .at_option(settings.span(AT_MOST), "not together with [search]")
+                .cure("set `repeats.count` to how often the best setting of each arm is trained, or leave [search] out"),
+        );
+    }
+    found
+}
+
+/// The least number of settings that an arm has under a condition.
+fn fewest(search: &Search, cells: &[Cell]) -> usize {
+    let same = |one: &Trial, other: &Trial| {
+        let [one, other] = [one, other].map(|trial| &cells[trial.cell]);
+        one.arm == other.arm && one.condition == other.condition
+    };
+    let number = |trial: &Trial| search.trials.iter().filter(|other| same(trial, other)).count();
+    search.trials.iter().map(number).min().unwrap_or(0)
+}
+
+fn leaves_a_choice(search: &Search, settings: usize) -> bool {
+    let sizes = search.sizes(settings);
+    sizes.get(search.rungs as usize - 1).is_some_and(|last| *last > 1)
+}
