@@ -1,7 +1,7 @@
 //! The axes of a sweep's conditions: their values, and where each condition lies on them.
 
 use crate::study::Study;
-use recipe::AxisValue;
+use recipe::{AxisValue, is_searched};
 use std::collections::BTreeMap;
 
 /// An axis of conditions.
@@ -114,7 +114,9 @@ fn columns<'a>(study: &Study<'a>) -> Vec<Vec<&'a AxisValue>> {
         };
         study.conditions.iter().map(of_condition).collect()
     };
-    candidates.iter().filter_map(|value| column(&value.path)).collect()
+    // Of a search each arm has its own values.
+    let searched = |value: &&AxisValue| study.rows.plan.search.is_some() && is_searched(&value.path);
+    candidates.iter().filter(|value| !searched(value)).filter_map(|value| column(&value.path)).collect()
 }
 
 fn sorted(column: &[&AxisValue]) -> Vec<AxisPoint> {

@@ -10,7 +10,6 @@ mod tests;
 
 use crate::search;
 use doubts::doubts;
-use recipe::Cell;
 use rows::rows;
 use std::collections::BTreeSet;
 use store::SweepRows;
@@ -141,15 +140,16 @@ fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) 
     };
     let by_condition = arms(rows, cells).len() == 1 && arms(other, others).len() == 1;
     // Whatever the order in which the recipe names its axes.
-    let condition = |cell: &Cell| {
-        let mut words: Vec<&str> = cell.condition.split(' ').filter(|word| !word.is_empty()).collect();
+    let condition = |cell: usize| {
+        let mut words: Vec<&str> =
+            rows.plan.compared_under(cell).split(' ').filter(|word| !word.is_empty()).collect();
         words.sort_unstable();
         words.join(" ")
     };
-    let key = |cell: &Cell| {
-        let arm = rows.plan.arms.get(cell.arm).map_or("", |arm| arm.name.as_str());
-        let words = [if by_condition { "" } else { arm }, &condition(cell)].join(" ");
+    let key = |cell: &usize| {
+        let arm = rows.plan.arms.get(rows.plan.cells[*cell].arm).map_or("", |arm| arm.name.as_str());
+        let words = [if by_condition { "" } else { arm }, &condition(*cell)].join(" ");
         words.trim().to_owned()
     };
-    cells.iter().map(|cell| key(&rows.plan.cells[*cell])).collect()
+    cells.iter().map(key).collect()
 }

@@ -177,10 +177,11 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),
             runs: judged(&runs.rows[number], target),
         };
-        let place = *numbers.entry(&cell.condition).or_insert_with(|| {
+        let name = plan.compared_under(number);
+        let place = *numbers.entry(name).or_insert_with(|| {
             let workers = cell.spec.cluster.workers();
             let cells = Vec::new();
-            found.push(Condition { name: &cell.condition, workers, target, metric: None, baseline, cells });
+            found.push(Condition { name, workers, target, metric: None, baseline, cells });
             found.len() - 1
         });
         found[place].cells.push(arm_cell);

@@ -81,7 +81,7 @@ impl Section {
             reading: reading(&rows.plan, metric),
             metric: metric_words(metric),
             cautions: cautions(findings, &groups),
-            has_conditions: groups.iter().any(|group| !group.cell().condition.is_empty()),
+            has_conditions: groups.iter().any(|group| !group.condition().is_empty()),
             chosen: groups.iter().map(|group| chosen(findings, group)).collect(),
             legend,
             charts,
@@ -120,7 +120,7 @@ fn chosen(findings: &Findings, group: &Group) -> Chosen {
     let score = last.and_then(|trial| group.score_of(trial, rungs - 1));
     Chosen {
         key: Key::of_arm(cell.arm, findings.study.arm_name(cell.arm)),
-        condition: cell.condition.clone(),
+        condition: group.condition().to_owned(),
         setting: last.map(setting).unwrap_or_default(),
         score: score.map_or_else(|| "–".to_owned(), |score| value_words(group.metric, score)),
         tried: group.trials.len().to_string(),
@@ -131,7 +131,7 @@ fn chosen(findings: &Findings, group: &Group) -> Chosen {
 fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     let mut said = Vec::new();
     let unequal = |one: &Group, other: &Group| {
-        one.cell().condition == other.cell().condition && one.trials.len() != other.trials.len()
+        one.condition() == other.condition() && one.trials.len() != other.trials.len()
     };
     if groups.iter().any(|one| groups.iter().any(|other| unequal(one, other))) {
         said.push("Not all arms had the same number of settings: more of them find a better one.".to_owned());
@@ -147,10 +147,10 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
         for value in &last.setting {
             if let Some(side) = edge(value, group) {
                 let name = findings.study.arm_name(group.cell().arm);
-                let place = if group.cell().condition.is_empty() {
+                let place = if group.condition().is_empty() {
                     String::new()
                 } else {
-                    format!(" at {}", group.cell().condition)
+                    format!(" at {}", group.condition())
                 };
                 said.push(format!(
                     "The best {} of {name}{place} is the {side} that was tried with it: beyond it may lie a better one.",
@@ -222,7 +222,8 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
         }
     };
     let arm = findings.study.arm_name(cell.arm);
-    let name = if cell.condition.is_empty() { arm.to_owned() } else { format!("{arm}, {}", cell.condition) };
+    let name =
+        if group.condition().is_empty() { arm.to_owned() } else { format!("{arm}, {}", group.condition()) };
     Some(Chart {
         figure: Figure {
             id: format!("search-{number}"),

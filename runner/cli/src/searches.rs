@@ -32,7 +32,7 @@ pub(crate) fn number(plan: &Plan) -> Option<String> {
 pub(crate) fn sheet(plan: &Plan, most: usize) -> Option<Sheet> {
     let search = plan.search.as_ref()?;
     let groups = search.groups(plan);
-    let conditions = groups.iter().any(|group| !cell_of(plan, group).condition.is_empty());
+    let conditions = groups.iter().any(|group| !group[0].condition.is_empty());
     let head = [
         (true, "arm"),
         (conditions, "condition"),
@@ -54,16 +54,17 @@ pub(crate) fn sheet(plan: &Plan, most: usize) -> Option<Sheet> {
 fn row(plan: &Plan, search: &Search, group: &[&Trial], condition: Option<()>) -> Vec<TableCell> {
     let cell = cell_of(plan, group);
     let sizes = search.sizes(group.len());
-    let repeats = plan.runs.iter().filter(|run| run.cell == group[0].cell).count();
     let rungs = sizes.len() - 1;
-    let runs = sizes[..rungs].iter().sum::<usize>() + sizes[rungs] * repeats;
+    let runs = |repeats: usize| sizes[..rungs].iter().sum::<usize>() + sizes[rungs] * repeats;
+    let (least, most) = plan.repeats_to_the_end();
+    let (least, most) = (runs(least), runs(most));
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let mut row = vec![TableCell::from(plan.arms[cell.arm].name.as_str())];
-    row.extend(condition.map(|()| TableCell::from(cell.condition.as_str())));
+    row.extend(condition.map(|()| TableCell::from(group[0].condition.as_str())));
     row.push(cell.spec.cluster.workers().to_string().into());
     row.push(cell.spec.train.length.to_string().into());
     row.push(words.join(", ").into());
-    row.push(runs.to_string().into());
+    row.push(if least == most { most.to_string() } else { format!("{least} to {most}") }.into());
     row
 }
 

@@ -55,21 +55,30 @@ impl Sweep<'_> {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let ids = self.store.runs_of(self.id).await?;
         let mut all = Rounds { ids: &ids, tried: vec![false; ids.len()], failed: 0 };
-        let end = match (&self.plan.search, self.plan.looks.as_slice()) {
-            (Some(search), _) => self.by_halving(&mut all, search).await?,
-            (None, []) => self.round(&mut all, |_| true).await?,
-            (None, looks) => self.until_decided(&mut all, looks).await?,
+        let chosen = match &self.plan.search {
+            Some(search) => self.by_halving(&mut all, search).await?,
+            None => Some((0..self.plan.cells.len()).collect()),
+        };
+        let end = match (chosen, self.plan.looks.as_slice()) {
+            (None, _) => SweepEnd::Interrupted,
+            (Some(cells), []) => self.round(&mut all, |run| cells.contains(&run.cell)).await?,
+            (Some(cells), looks) => self.until_decided(&mut all, cells, looks).await?,
         };
         Ok(self.write_last(|| self.store.record_sweep_end(self.id, end, human::now())).await?)
     }
 
-    /// Runs the rungs of all searches, each with the settings that are left, and those that are left in the end.
-    async fn by_halving(&self, all: &mut Rounds<'_>, search: &Search) -> Result<SweepEnd, Failure> {
+    /// Runs the rungs of all searches, each with the settings that are left. Returns the cells that train to the end; `None` if it was
+    /// interrupted.
+    async fn by_halving(
+        &self,
+        all: &mut Rounds<'_>,
+        search: &Search,
+    ) -> Result<Option<BTreeSet<usize>>, Failure> {
         let first = search.trials.iter().filter_map(|trial| trial.rungs.first().copied());
         let mut needed: BTreeSet<usize> = first.collect();
         for rung in 0..search.rungs {
             if self.round(all, |run| needed.contains(&run.cell)).await? == SweepEnd::Interrupted {
-                return Ok(SweepEnd::Interrupted);
+                return Ok(None);
             }
             let rows = self.store.sweep_rows(&Selection::sweep(self.id)).await?;
             let Some(promotion) = reports::promoted(&rows, rung) else { break };
@@ -77,12 +86,17 @@ impl Sweep<'_> {
             promotion.words.iter().for_each(|words| self.progress.looked(&format!("  {words}")));
             needed = promotion.needed;
         }
-        self.round(all, |run| needed.contains(&run.cell)).await
+        Ok(Some(needed))
     }
 
-    /// Runs every cell up to the first look; from then on, up to each further look, those that it needs.
-    async fn until_decided(&self, all: &mut Rounds<'_>, looks: &[u32]) -> Result<SweepEnd, Failure> {
-        let mut needed: BTreeSet<usize> = (0..self.plan.cells.len()).collect();
+    /// Runs the cells up to the first look; from then on, up to each further look, those that it needs.
+    async fn until_decided(
+        &self,
+        all: &mut Rounds<'_>,
+        cells: BTreeSet<usize>,
+        looks: &[u32],
+    ) -> Result<SweepEnd, Failure> {
+        let mut needed = cells;
         for (number, up_to) in looks.iter().enumerate() {
             let chosen = |run: &Run| run.repeat < *up_to && needed.contains(&run.cell);
             if self.round(all, chosen).await? == SweepEnd::Interrupted {

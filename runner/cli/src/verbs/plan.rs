@@ -121,18 +121,12 @@ pub(crate) fn headline(plan: &Plan) -> String {
     if !plan.question.is_empty() {
         let _ = write!(out, ": {}", plan.question);
     }
-    let compared = || plan.cells.iter().take(plan.number_of_points());
-    let conditions =
-        compared().map(|cell| cell.condition.as_str()).collect::<std::collections::BTreeSet<_>>();
-    let excluded = excluded(plan);
-    let cells = match (searches::number(plan), excluded) {
-        (Some(searches), _) => searches,
-        (None, 0) => human::count(plan.cells.len(), "cell"),
-        _ => format!(
-            "{} ({} excluded)",
-            human::count(plan.cells.len(), "cell"),
-            human::thousands(excluded as u64)
-        ),
+    let compared = (0..plan.number_of_points()).map(|cell| plan.compared_under(cell));
+    let conditions = compared.collect::<std::collections::BTreeSet<_>>();
+    let cells = searches::number(plan).unwrap_or_else(|| human::count(plan.cells.len(), "cell"));
+    let cells = match excluded(plan) {
+        0 => cells,
+        excluded => format!("{cells} ({} excluded)", human::thousands(excluded as u64)),
     };
     let _ = writeln!(
         out,
@@ -250,10 +244,9 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
 /// Why a run is what it would be; of those that depend on others also when it is at all.
 fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
     let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
-    let condition = before.map(|look| format!("if open after {look} repeats"));
-    condition
-        .or_else(|| searches::condition(plan, run))
-        .map_or_else(|| decision.why.clone(), |condition| format!("{condition}; {}", decision.why))
+    let open = before.map(|look| format!("if open after {look} repeats"));
+    let conditions = searches::condition(plan, run).into_iter().chain(open);
+    conditions.chain([decision.why.clone()]).collect::<Vec<_>>().join("; ")
 }
 
 fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {

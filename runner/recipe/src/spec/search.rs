@@ -38,6 +38,8 @@ pub struct Trial {
     pub rungs: Vec<usize>,
     /// The values that are searched over.
     pub setting: Vec<AxisValue>,
+    /// The condition that arms are compared under: that of the cell without the setting.
+    pub condition: String,
 }
 
 impl Search {
@@ -55,10 +57,18 @@ impl Search {
         sizes
     }
 
+    /// The trial that trains a cell to the end; `None` of a rung's cell.
+    pub fn trial_of(&self, cell: usize) -> Option<&Trial> {
+        let place = self.trials.binary_search_by_key(&cell, |trial| trial.cell).ok()?;
+        self.trials.get(place)
+    }
+
     /// The rung of a cell; `None` of one that trains to the end.
     pub fn rung_of(&self, cell: usize) -> Option<u32> {
-        let rung = |trial: &Trial| trial.rungs.iter().position(|own| *own == cell);
-        self.trials.iter().find_map(rung).map(|rung| rung as u32)
+        // The cells of the rungs follow each other, trial by trial.
+        let place = cell.checked_sub(*self.trials.first()?.rungs.first()?)?;
+        let rungs = self.rungs as usize;
+        (place < self.trials.len() * rungs).then(|| (place % rungs) as u32)
     }
 
     /// The trials of each arm under each condition.
@@ -67,7 +77,7 @@ impl Search {
         let mut groups: Vec<Vec<&Trial>> = Vec::new();
         for trial in &self.trials {
             let Some(cell) = plan.cells.get(trial.cell) else { continue };
-            let place = *places.entry((cell.condition.as_str(), cell.arm)).or_insert_with(|| {
+            let place = *places.entry((trial.condition.as_str(), cell.arm)).or_insert_with(|| {
                 groups.push(Vec::new());
                 groups.len() - 1
             });
@@ -78,12 +88,18 @@ impl Search {
 }
 
 impl Plan {
+    /// The condition that a cell is compared under.
+    pub fn compared_under(&self, cell: usize) -> &str {
+        let trial = self.search.as_ref().and_then(|search| search.trial_of(cell));
+        trial
+            .map_or_else(|| self.cells.get(cell).map_or("", |cell| &cell.condition), |trial| &trial.condition)
+    }
+
     /// Whether a run is made whatever the others show: not those after the first look, which are made where something is open, nor those of
     /// settings that have to be among the best first.
     pub fn is_certain(&self, run: &Run) -> bool {
         let looked_at = self.looks.first().is_none_or(|first| run.repeat < *first);
-        let first =
-            |search: &Search| search.trials.iter().any(|trial| trial.rungs.first() == Some(&run.cell));
+        let first = |search: &Search| search.rung_of(run.cell) == Some(0);
         looked_at && self.search.as_ref().is_none_or(first)
     }
 
@@ -98,17 +114,20 @@ impl Plan {
         let Some(search) = &self.search else {
             return (self.runs.iter().filter(|run| self.is_certain(run)).count(), self.runs.len());
         };
-        let of_group = |group: Vec<&Trial>| {
+        let of_group = |group: Vec<&Trial>, repeats: usize| {
             let sizes = search.sizes(group.len());
-            let repeats = group.first().map_or(0, |trial| self.repeats_of(trial.cell));
             sizes[..sizes.len() - 1].iter().sum::<usize>() + sizes[sizes.len() - 1] * repeats
         };
-        let all = search.groups(self).into_iter().map(of_group).sum();
-        (all, all)
+        let all =
+            |repeats: usize| search.groups(self).into_iter().map(|group| of_group(group, repeats)).sum();
+        let (least, most) = self.repeats_to_the_end();
+        (all(least), all(most))
     }
 
-    fn repeats_of(&self, cell: usize) -> usize {
-        self.runs.iter().filter(|run| run.cell == cell).count()
+    /// The least and the greatest number of repeats of a cell that trains to the end.
+    pub fn repeats_to_the_end(&self) -> (usize, usize) {
+        let most = self.runs.iter().map(|run| run.repeat as usize + 1).max().unwrap_or(0);
+        (self.looks.first().map_or(most, |first| *first as usize), most)
     }
 }
 

@@ -4,47 +4,55 @@ use crate::spec::search::{Search, Trial, is_searched};
 use crate::sweep::expand::Draft;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::values::typed_key::{Defaulted, Optional};
+use crate::values::typed_key::Defaulted;
 use crate::{AxisValue, Cell, Extent, Run};
 
 const RUNGS: Defaulted<u64> = Defaulted::whole("search.rungs");
 const FACTOR: Defaulted<u64> = Defaulted::whole("search.factor");
-const AT_MOST: Optional<u64> = Optional::whole("repeats.at-most");
 
 /// Whether the recipe has a `[search]`.
 pub(crate) fn is_asked_for(settings: &Settings) -> bool {
     settings.given(RUNGS).or(settings.given(FACTOR)).is_some()
 }
 
-/// Makes the values that are searched over no part of the conditions: each arm has its own there. Returns those of each draft.
-pub(crate) fn take_settings(drafts: &mut [Draft]) -> Vec<Vec<AxisValue>> {
-    let taken = |draft: &mut Draft| {
-        let (setting, axes): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut draft.axes).into_iter().partition(|axis| is_searched(&axis.path));
-        draft.axes = axes;
+/// What a cell is compared under, and what it tries there.
+pub(crate) struct Divided {
+    pub(crate) condition: String,
+    setting: Vec<AxisValue>,
+}
+
+/// The condition of each draft without the values that are searched over: each arm has its own there.
+pub(crate) fn divided(drafts: &[Draft]) -> Vec<Divided> {
+    let divided = |draft: &Draft| {
+        let setting: Vec<AxisValue> =
+            draft.axes.iter().filter(|axis| is_searched(&axis.path)).cloned().collect();
+        let mut condition = format!(" {} ", draft.condition);
         for axis in &setting {
             // Two axes with the same short name are labelled by their paths.
             for name in [axis.short(), &axis.path] {
-                let words =
-                    format!(" {} ", draft.condition).replacen(&format!(" {name}={} ", axis.text), " ", 1);
-                words.trim().clone_into(&mut draft.condition);
+                condition = condition.replacen(&format!(" {name}={} ", axis.text), " ", 1);
             }
         }
-        setting
+        Divided { condition: condition.trim().to_owned(), setting }
     };
-    drafts.iter_mut().map(taken).collect()
+    drafts.iter().map(divided).collect()
 }
 
 /// The search over `cells`, with the cells of its rungs added to them; `None` where it cannot be.
 pub(crate) fn search(
     settings: &Settings,
-    found: Vec<Vec<AxisValue>>,
+    divided: Vec<Divided>,
     cells: &mut Vec<Cell>,
     findings: &mut Vec<Finding>,
 ) -> Option<Search> {
     let (rungs, factor) = (RUNGS.of(settings) as u32, FACTOR.of(settings) as u32);
-    let trials = found.into_iter().enumerate().filter(|(cell, _)| cells[*cell].excluded.is_none());
-    let trials = trials.map(|(cell, setting)| Trial { cell, rungs: Vec::new(), setting });
+    let trials = divided.into_iter().enumerate().filter(|(cell, _)| cells[*cell].excluded.is_none());
+    let trials = trials.map(|(cell, Divided { condition, setting })| Trial {
+        cell,
+        rungs: Vec::new(),
+        setting,
+        condition,
+    });
     let mut search = Search { rungs, factor, trials: trials.collect() };
     let before = findings.len();
     findings.extend(refused(settings, &search, cells));
@@ -55,7 +63,7 @@ pub(crate) fn search(
         for rung in 0..rungs {
             let shorter = u64::from(factor).saturating_pow(rungs - rung);
             trial.rungs.push(cells.len());
-            let cell = shortened(&cells[trial.cell], &trial.setting, rung, shorter);
+            let cell = shortened(&cells[trial.cell], rung, shorter);
             cells.push(cell);
         }
     }
@@ -63,15 +71,13 @@ pub(crate) fn search(
 }
 
 /// The cell of a rung, which trains for a part of the time. What its schedule does later than that does not happen.
-fn shortened(cell: &Cell, setting: &[AxisValue], rung: u32, part: u64) -> Cell {
+fn shortened(cell: &Cell, rung: u32, part: u64) -> Cell {
     let mut spec = cell.spec.clone();
     spec.train.length = part_of(spec.train.length, part);
-    let words: Vec<String> = setting.iter().map(|axis| format!("{}={}", axis.short(), axis.text)).collect();
-    let condition = format!("{} {} rung={}", cell.condition, words.join(" "), rung + 1);
+    let in_rung = |words: &str| format!("{words} rung={}", rung + 1);
     Cell {
-        condition: condition.trim().to_owned(),
-        label: format!("{} rung={}", cell.label, rung + 1),
-        axes: cell.axes.iter().chain(setting).cloned().collect(),
+        condition: in_rung(&cell.condition),
+        label: in_rung(&cell.label),
         config_hash: spec.config_hash(),
         spec,
         ..cell.clone()
@@ -164,21 +170,13 @@ fn refused(settings: &Settings, search: &Search, cells: &[Cell]) -> Vec<Finding>
             "train longer, or take fewer rungs or a smaller factor".to_owned(),
         ));
     }
-    if AT_MOST.of(settings).is_some() {
-        found.push(
-            Finding::new("R185", "a search that repeats until it is decided".to_owned())
-                .at_option(settings.span(AT_MOST), "not together with [search]")
-                .cure("set `repeats.count` to how often the best setting of each arm is trained, or leave [search] out"),
-        );
-    }
     found
 }
 
 /// The least number of settings that an arm has under a condition.
 fn fewest(search: &Search, cells: &[Cell]) -> usize {
     let same = |one: &Trial, other: &Trial| {
-        let [one, other] = [one, other].map(|trial| &cells[trial.cell]);
-        one.arm == other.arm && one.condition == other.condition
+        cells[one.cell].arm == cells[other.cell].arm && one.condition == other.condition
     };
     let number = |trial: &Trial| search.trials.iter().filter(|other| same(trial, other)).count();
     search.trials.iter().map(number).min().unwrap_or(0)

@@ -15,7 +15,7 @@ use crate::sweep::expanded;
 use crate::sweep::halving;
 use crate::sweep::recipe::{self, Exclusion};
 use crate::sweep::repeat_count::RepeatCount;
-use crate::sweep::runs;
+use crate::sweep::runs::{self, Points};
 use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
 use crate::values::settings::Settings;
@@ -97,14 +97,19 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     if !looks.is_empty() && expansion.arms.len() == 1 {
         loader.findings.push(runs::nothing_to_decide(&recipe.settings));
     }
-    let mut drafts = expansion.drafts;
-    let searched = halving::is_asked_for(&recipe.settings).then(|| halving::take_settings(&mut drafts));
+    let drafts = expansion.drafts;
+    let divided = halving::is_asked_for(&recipe.settings).then(|| halving::divided(&drafts));
     let mut builder = CellBuilder::new(&recipe, loader.files, machine);
     let mut cells = builder.build(drafts);
     loader.findings.extend(builder.findings(&cells, seeds.len() as u64));
-    let to_the_end = runs::order(&recipe.settings, &cells, &seeds, &looks);
-    let search =
-        searched.and_then(|found| halving::search(&recipe.settings, found, &mut cells, &mut loader.findings));
+    let compared: Vec<&str> = match &divided {
+        Some(divided) => divided.iter().map(|own| own.condition.as_str()).collect(),
+        None => cells.iter().map(|cell| cell.condition.as_str()).collect(),
+    };
+    let to_the_end =
+        runs::order(&recipe.settings, &Points { cells: &cells, compared: &compared }, &seeds, &looks);
+    let search = divided
+        .and_then(|divided| halving::search(&recipe.settings, divided, &mut cells, &mut loader.findings));
     let rungs = search.as_ref().map(|search| halving::runs(search, &cells, &seeds));
     Some(Plan {
         name: name(&recipe.settings, request.path),

@@ -78,16 +78,23 @@ pub(crate) fn seeds(settings: &Settings, findings: &mut Vec<Finding>) -> Vec<u64
     seeds.into_iter().take(count).collect()
 }
 
+/// The cells of a plan, with the condition that each is compared under.
+pub(crate) struct Points<'a> {
+    pub(crate) cells: &'a [Cell],
+    pub(crate) compared: &'a [&'a str],
+}
+
 /// The runs of all cells that are not excluded, in the order in which they are started: those up to each look together.
-pub(crate) fn order(settings: &Settings, cells: &[Cell], seeds: &[u64], looks: &[u32]) -> Vec<Run> {
+pub(crate) fn order(settings: &Settings, points: &Points<'_>, seeds: &[u64], looks: &[u32]) -> Vec<Run> {
     let ends =
         if looks.is_empty() { vec![seeds.len()] } else { looks.iter().map(|look| *look as usize).collect() };
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let rounds = starts.zip(&ends).map(|(start, end)| start..(*end).min(seeds.len()));
-    rounds.flat_map(|round| in_order(settings, cells, seeds, round)).collect()
+    rounds.flat_map(|round| in_order(settings, points, seeds, round)).collect()
 }
 
-fn in_order(settings: &Settings, cells: &[Cell], seeds: &[u64], repeats: Range<usize>) -> Vec<Run> {
+fn in_order(settings: &Settings, points: &Points<'_>, seeds: &[u64], repeats: Range<usize>) -> Vec<Run> {
+    let cells = points.cells;
     let included = || (0..cells.len()).filter(|cell| cells[*cell].excluded.is_none());
     let run = |cell: usize, repeat: usize| Run { cell, repeat: repeat as u32, seed: seeds[repeat] };
     match ORDER.of(settings) {
@@ -103,18 +110,19 @@ fn in_order(settings: &Settings, cells: &[Cell], seeds: &[u64], repeats: Range<u
             runs
         }
         RunOrder::Interleave => {
-            repeats.flat_map(|repeat| rotated(cells, repeat).map(move |cell| run(cell, repeat))).collect()
+            repeats.flat_map(|repeat| rotated(points, repeat).map(move |cell| run(cell, repeat))).collect()
         }
     }
 }
 
 /// The included cells of one repeat. Under each condition the repeat with number r begins with arm r: a cyclic Latin square
 /// of arms and repeats, so that no arm always follows a pause or always runs last. Settings of which an arm chooses one stay together.
-fn rotated(cells: &[Cell], repeat: usize) -> impl Iterator<Item = usize> {
+fn rotated(points: &Points<'_>, repeat: usize) -> impl Iterator<Item = usize> + use<> {
+    let Points { cells, compared } = points;
     let mut conditions: Vec<Vec<Vec<usize>>> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.excluded.is_none()) {
-        let place = *places.entry(&cell.condition).or_insert_with(|| {
+        let place = *places.entry(compared[index]).or_insert_with(|| {
             conditions.push(Vec::new());
             conditions.len() - 1
         });

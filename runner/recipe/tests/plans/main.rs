@@ -22,6 +22,7 @@ mod pictures;
 mod precedence;
 mod problems;
 mod run_order;
+mod searches;
 mod sweep_problems;
 mod sweeps;
 #[cfg(test)]

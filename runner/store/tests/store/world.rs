@@ -35,6 +35,7 @@ pub(crate) fn plan() -> Plan {
         cells,
         runs: runs.collect(),
         looks: vec![1, 2],
+        search: None,
         limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
         hosts: recipe::HostSettings::default(),
         report: ReportSettings { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, redact: Vec::new() },
