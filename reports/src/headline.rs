@@ -3,6 +3,7 @@
 use crate::comparison::{Beside, Comparison, Grade, beside};
 use crate::findings::Findings;
 use crate::number_format;
+use crate::search;
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
@@ -11,6 +12,9 @@ use recipe::Metric;
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     let judged = findings.study.conditions.iter().flat_map(|c| &c.cells).any(|e| !e.runs.is_empty());
+    if !judged && search::is_in_vain(findings.rows()) {
+        return "No setting of any arm was left by the search, so there is nothing to compare: try other values.".to_owned();
+    }
     if !judged {
         return "No run has finished yet, so there is nothing to compare.".to_owned();
     }

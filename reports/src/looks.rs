@@ -7,6 +7,7 @@
 
 use crate::comparison::{Grade, Thresholds};
 use crate::findings::Findings;
+use crate::search;
 use crate::statistics;
 use crate::study::ArmCell;
 use crate::verdict::whole_percent;
@@ -31,7 +32,7 @@ pub(crate) fn under_way(rows: &SweepRows) -> u32 {
 /// Number of runs that were made, or are known to be needed.
 pub fn made(rows: &SweepRows) -> usize {
     let under_way = under_way(rows);
-    rows.runs.iter().filter(|run| run.repeat < under_way && run.state != RunState::NotNeeded).count()
+    search::due(rows).filter(|run| run.repeat < under_way && run.state != RunState::NotNeeded).count()
 }
 
 /// The number of looks that a plan has.

@@ -123,6 +123,10 @@ fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
         labels.extend([&mut cell.label, &mut cell.condition]);
         labels.extend(cell.axes.iter_mut().map(|axis| &mut axis.text));
     }
+    for trial in plan.search.iter_mut().flat_map(|search| &mut search.trials) {
+        labels.push(&mut trial.condition);
+        labels.extend(trial.setting.iter_mut().map(|value| &mut value.text));
+    }
     let names: BTreeSet<String> = labels.iter().map(|label| (*label).clone()).collect();
     let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in names {
@@ -286,6 +290,27 @@ mod tests {
         let shown = redacted(&rows);
         assert_eq!(shown.plan.arms[1].name, "…@gpu");
         assert_eq!(shown.plan.cells[0].condition, "dataset.path=/home/…/mnist");
+    }
+
+    #[test]
+    fn what_arms_search_under_is_redacted_too() {
+        let mut rows = Sample::duel().rows();
+        let text = "/home/ada/mnist".to_owned();
+        let value = recipe::AxisValue { path: "dataset.path".to_owned(), text, number: None };
+        let trial = recipe::Trial {
+            cell: 0,
+            rungs: vec![2],
+            setting: vec![value],
+            condition: "dataset.path=/home/ada/mnist".to_owned(),
+        };
+        rows.plan.search = Some(recipe::Search { rungs: 1, factor: 2, trials: vec![trial] });
+        rows.plan.report.redact = vec![Redaction::Paths, Redaction::Users];
+        let shown = redacted(&rows);
+        let trial = &shown.plan.search.as_ref().unwrap().trials[0];
+        assert_eq!(
+            (trial.condition.as_str(), trial.setting[0].text.as_str()),
+            ("dataset.path=…/mnist", "…/mnist")
+        );
     }
 
     #[test]

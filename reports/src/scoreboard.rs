@@ -3,7 +3,8 @@
 use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::statistics::{self, Estimate};
+use crate::search::setting;
+use crate::statistics::Estimate;
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict;
 use recipe::{Metric, Role};
@@ -85,6 +86,7 @@ pub(crate) fn grade_label(findings: &Findings, cell: &ArmCell, comparisons: &[Co
 /// The columns that vary between the arms of a condition, and those that are always shown.
 pub(crate) fn columns(findings: &Findings, condition: &Condition, comparisons: &[Comparison]) -> Vec<Column> {
     let mut columns = Vec::new();
+    columns.extend(setting_column(findings, condition));
     if condition.target.is_some() {
         columns.extend(target_columns(findings, condition));
     }
@@ -101,6 +103,20 @@ fn varies(column: &Column) -> bool {
     column.cells.iter().any(|cell| cell.text != column.cells[0].text)
 }
 
+/// What each arm found for itself; `None` without a search.
+fn setting_column(findings: &Findings, condition: &Condition) -> Option<Column> {
+    let search = findings.rows().plan.search.as_ref()?;
+    let cells = per_entry(condition, |cell| {
+        let trial = search.trial_of(cell.index).filter(|_| !cell.runs.is_empty());
+        let sort = trial.and_then(|trial| trial.setting.first()?.number);
+        TextCell {
+            text: trial.map_or_else(|| "–".to_owned(), setting), sort: sort.unwrap_or(f64::INFINITY)
+        }
+    });
+    let meaning = "what the arm found best, by its short trainings".to_owned();
+    Some(Column { name: "setting", meaning, cells, always: true })
+}
+
 fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
     let reaching = condition.cells.iter().map(|cell| {
@@ -108,14 +124,9 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     });
     let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
     let steps = per_entry(condition, |cell| {
-        let values: Vec<f64> = cell
-            .runs
-            .iter()
-            .map(|judged| judged.hit.map_or(f64::INFINITY, |row| row.samples as f64))
-            .map(|samples| samples / f64::from(findings.batch(cell)))
-            .collect();
-        let middle = statistics::median(&values).filter(|value| value.is_finite() && !cell.mostly_missed());
-        TextCell::of(middle, |steps| number_format::count(steps.round() as u64))
+        let level =
+            condition.time(cell, Measure::StepsToTarget, confidence).filter(|_| !cell.mostly_missed());
+        TextCell::of(level.map(|level| level.value), |steps| number_format::count(steps.round() as u64))
     });
     let reached = per_entry(condition, |cell| TextCell {
         text: format!("{} of {}", cell.reached(), cell.runs.len()),
@@ -130,7 +141,7 @@ fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
         },
         Column {
             name: "steps to target",
-            meaning: "median of samples at the target, divided by the global batch".to_owned(),
+            meaning: "samples at the target, divided by the global batch: geometric mean, or the median where some runs did not reach".to_owned(),
             cells: steps,
             always: false,
         },
@@ -197,14 +208,13 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
         aligned(&condition.cells.iter().map(estimate).collect::<Vec<_>>(), Unit::of_seconds)
     };
     let step = of(&|cell| condition.time(cell, Measure::StepTime, confidence));
-    let typical_step = of(&|cell| statistics::typical(&cell.typical_steps(), confidence));
-    let tail = per_entry(condition, |cell| TextCell::of(tail(cell), number_format::percent));
+    let typical_step = of(&|cell| condition.typical_step(cell, confidence));
+    let tail =
+        per_entry(condition, |cell| TextCell::of(tail(condition, cell, confidence), number_format::percent));
     let throughput = per_entry(condition, |cell| {
-        let value = cell.mean_of(|attempt| {
-            let training = attempt.training?.seconds();
-            (training > 0.0).then(|| attempt.samples as f64 / training)
-        });
-        TextCell::of(value, |value| format!("{}/s", number_format::short(value)))
+        TextCell::of(condition.throughput(cell, confidence), |value| {
+            format!("{}/s", number_format::short(value))
+        })
     });
     let sent = per_entry(condition, |cell| {
         TextCell::of(cell.mean_of(|attempt| cell.worker_bytes_per_step(attempt)), number_format::bytes)
@@ -253,9 +263,9 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
 }
 
 /// The part of the mean step beyond the typical one, over all runs.
-fn tail(cell: &ArmCell) -> Option<f64> {
-    let mean = statistics::average(&cell.values(Measure::StepTime))?;
-    let typical = statistics::average(&cell.typical_steps())?;
+fn tail(condition: &Condition, cell: &ArmCell, confidence: f64) -> Option<f64> {
+    let mean = condition.time(cell, Measure::StepTime, confidence)?.value;
+    let typical = condition.typical_step(cell, confidence)?.value;
     (typical > 0.0).then(|| (mean / typical - 1.0).max(0.0))
 }
 
@@ -320,7 +330,10 @@ fn final_column(findings: &Findings, condition: &Condition, name: &'static str, 
     if metric.higher_is_better() {
         cells.iter_mut().filter(|cell| cell.sort.is_finite()).for_each(|cell| cell.sort = -cell.sort);
     }
-    let meaning = format!("last {}, mean over runs", verdict::metric_words(metric));
+    let meaning = format!(
+        "last {}, mean over runs, on the level of the baseline's repeats",
+        verdict::metric_words(metric)
+    );
     Column { name, meaning, cells, always: true }
 }
 

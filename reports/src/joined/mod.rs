@@ -140,9 +140,11 @@ fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) 
     };
     let by_condition = arms(rows, cells).len() == 1 && arms(other, others).len() == 1;
     // Whatever the order in which the recipe names its axes.
+    // A search beside a grid is compared at the setting that it chose.
+    let both = rows.plan.search.is_some() && other.plan.search.is_some();
     let condition = |cell: usize| {
-        let mut words: Vec<&str> =
-            rows.plan.compared_under(cell).split(' ').filter(|word| !word.is_empty()).collect();
+        let name = if both { rows.plan.compared_under(cell) } else { &rows.plan.cells[cell].condition };
+        let mut words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
         words.sort_unstable();
         words.join(" ")
     };

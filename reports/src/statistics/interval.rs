@@ -71,15 +71,11 @@ pub(crate) fn mean(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// are involved".
 pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Summary> {
     let right = Summary::of(right)?;
-    Some(sum_of(Summary::of(left)?, Summary { mean: -right.mean, ..right }))
+    Some(sum(Summary::of(left)?, Summary { mean: -right.mean, ..right }))
 }
 
-/// mean(left) + mean(right), as [`difference`] takes it.
-pub(crate) fn sum(left: &[f64], right: &[f64]) -> Option<Summary> {
-    Some(sum_of(Summary::of(left)?, Summary::of(right)?))
-}
-
-fn sum_of(left: Summary, right: Summary) -> Summary {
+/// The sum of two independent means, as [`difference`] takes it.
+pub(crate) fn sum(left: Summary, right: Summary) -> Summary {
     let left_part = left.variance / left.size;
     let right_part = right.variance / right.size;
     let parts = left_part.powi(2) / left.freedom + right_part.powi(2) / right.freedom;

@@ -94,11 +94,6 @@ impl ArmCell<'_> {
         }
     }
 
-    /// Typical step time, in seconds, of each run that has one and did not diverge.
-    pub(crate) fn typical_steps(&self) -> Vec<f64> {
-        self.runs.iter().filter_map(JudgedRun::typical_step).collect()
-    }
-
     /// How many judged runs diverged.
     pub(crate) fn diverged(&self) -> usize {
         self.runs.iter().filter(|judged| judged.has_diverged()).count()

@@ -160,7 +160,8 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
         axis,
         aims: series.target(condition).is_some(),
         points,
-        titled: judged().count() <= TITLED_MARKS,
+        // On a page of many curves the tables name every run.
+        titled: judged().count() <= TITLED_MARKS && points >= MOST_POINTS,
         grain: if judged().count() <= TITLED_MARKS { Grain::Tenth } else { Grain::Whole },
     };
     let unit = if y_unit.name.is_empty() { String::new() } else { format!(" ({})", y_unit.name) };

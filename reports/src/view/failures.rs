@@ -77,16 +77,21 @@ fn are(count: usize) -> String {
 fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
     let cell = findings.rows().plan.cells.get(run.cell);
     let condition = findings.study.condition_of(run.cell);
+    let of_search = cell.map(|cell| cell.condition.clone());
     let attempt = run.attempt.as_ref();
     let text =
         |value: Option<String>| value.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
     FailedRun {
         arm: cell.map_or("?", |cell| findings.study.arm_name(cell.arm)).to_owned(),
-        condition: condition.map(condition_title).unwrap_or_default(),
+        condition: condition.map(condition_title).or(of_search).unwrap_or_default(),
         repeat: (run.repeat + 1).to_string(),
         seed: run.seed.to_string(),
         state: run.state.name().to_owned(),
-        treatment: treatment(run),
+        treatment: if condition.is_none() && findings.rows().plan.search.is_some() {
+            "its setting was given up".to_owned()
+        } else {
+            treatment(run)
+        },
         reason: text(attempt.map(|attempt| attempt.detail.clone())),
         rank: text(attempt.map(ranks)),
         attempt: text(attempt.map(|attempt| attempt.number.to_string())),

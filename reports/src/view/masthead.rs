@@ -11,6 +11,7 @@ use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
 use crate::phase_shares;
+use crate::search;
 use crate::study::{ArmCell, Condition, EqualWeights, JudgedRun, Study, is_degraded};
 use crate::verdict::{Verdict, whole_percent};
 use crate::view::emulation;
@@ -228,14 +229,27 @@ fn failures(findings: &Findings) -> TrustMark {
     let count =
         |states: &[RunState]| findings.rows().runs.iter().filter(|run| states.contains(&run.state)).count();
     let failed = count(&[RunState::Failed, RunState::TimedOut, RunState::Interrupted]);
-    let diverged = count(&[RunState::Diverged]);
+    let given_up = rungs_that_diverged(findings.rows());
+    let diverged = count(&[RunState::Diverged]) - given_up;
     let text = match (failed, diverged) {
         (0, 0) => "none failed".to_owned(),
         (0, diverged) => format!("none failed, {diverged} diverged"),
         (failed, 0) => format!("{failed} without a full result"),
         (failed, diverged) => format!("{failed} without a full result, {diverged} diverged"),
     };
+    let text = match given_up {
+        0 => text,
+        1 => format!("{text}; 1 setting of a search diverged and was given up"),
+        many => format!("{text}; {many} settings of searches diverged and were given up"),
+    };
     TrustMark::new("runs", failed + diverged == 0, text)
+}
+
+/// A search tries settings that are too large.
+fn rungs_that_diverged(rows: &SweepRows) -> usize {
+    let in_rung =
+        |run: &&RunRow| rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some());
+    rows.runs.iter().filter(|run| run.state == RunState::Diverged).filter(in_rung).count()
 }
 
 /// Runs that continued without a rank; failed ones are counted as failed.
@@ -263,10 +277,11 @@ fn missing(findings: &Findings) -> Option<TrustMark> {
     let rows = findings.rows();
     let under_way = looks::under_way(rows);
     let waits = |run: &&RunRow| matches!(run.state, RunState::Pending | RunState::Running);
-    let open = rows.runs.iter().filter(waits).filter(|run| run.repeat < under_way).count();
+    let open = search::due(rows).filter(waits).filter(|run| run.repeat < under_way).count();
     let open = open + absent(rows);
-    let empty =
-        findings.study.conditions.iter().flat_map(|c| &c.cells).filter(|cell| cell.planned == 0).count();
+    // Of an arm whose settings were all given up no run is missing.
+    let empty = |cell: &&ArmCell| cell.planned == 0 && rows.plan.search.is_none();
+    let empty = findings.study.conditions.iter().flat_map(|c| &c.cells).filter(empty).count();
     (open + empty > 0).then(|| {
         TrustMark::warns("missing", format!("{} not finished", number_format::plural(open + empty, "run")))
     })

@@ -144,7 +144,11 @@ fn final_metric(findings: &Findings) -> String {
 
 fn runs(findings: &Findings) -> String {
     let rows = findings.rows();
-    let mut seeds: Vec<u64> = rows.plan.runs.iter().map(|run| run.seed).collect();
+    let in_rung = |run: &recipe::Run| {
+        rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
+    };
+    let to_the_end = || rows.plan.runs.iter().filter(|run| !in_rung(run));
+    let mut seeds: Vec<u64> = to_the_end().map(|run| run.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
     let listed = match seeds.as_slice() {
@@ -173,8 +177,12 @@ fn runs(findings: &Findings) -> String {
          A degraded run, which lost a worker and continued, is excluded as well: from then on it had fewer workers, and the same accident ends a \
          run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
         number_format::plural(findings.study.repeats(), "repeat"),
-        number_format::plural(rows.plan.runs.len(), "run"),
+        match &rows.plan.search {
+            Some(_) => number_format::plural(rows.plan.number_of_runs().1, "run"),
+            None => number_format::plural(rows.plan.runs.len(), "run"),
+        },
         match looks::not_needed(rows) {
+            _ if rows.plan.search.is_some() => String::new(),
             0 => String::new(),
             spared => format!(", {spared} not needed"),
         },
@@ -212,7 +220,7 @@ fn threads(findings: &Findings) -> String {
     for run in &rows.runs {
         let ranks = run.attempt.iter().flat_map(|attempt| &attempt.ranks);
         let workers = ranks.filter(|rank| rank.role == recipe::Role::Worker && rank.threads > 0);
-        let condition = rows.plan.cells[run.cell].condition.as_str();
+        let condition = rows.plan.compared_under(run.cell);
         seen.entry(condition).or_default().extend(workers.map(|rank| rank.threads));
     }
     seen.retain(|_, threads| !threads.is_empty());
@@ -275,7 +283,7 @@ fn ratios(findings: &Findings) -> String {
         "Time to a target is the time per step times the steps to the target; each has its own ratio. Runs of equal seeds are paired; a ratio \
          is the geometric mean of the pairs, baseline over arm, with its {} t interval. Times and final metrics of an arm are means over its runs; of an arm that lacks repeats of the \
          baseline, its mean over those that both have, moved by what the baseline's mean over all of its own differs from that over those, so that ratios \
-         are quotients of times. From four comparisons on, all arms under all conditions share \
+         to the baseline are quotients of times where all runs reached the target; repeats that the baseline lacks are left out. From four comparisons on, all arms under all conditions share \
          what they know of spread as far as they have it in common (half of what Smyth 2004 shares, and k arms of a condition, which share the baseline's runs, as the power 3/4 of k; an arm or a condition that spreads more than \
          the others keeps to itself), so that three repeats tell more than three. A run that \
          missed the target is a pair that is only known to lie beyond a bound, or a run that can never reach it: both are fitted together \

@@ -207,6 +207,10 @@ fn crossings_of_lines(source: Source) -> Vec<f64> {
         return Vec::new();
     };
     let first: BTreeSet<usize> = source.winners.iter().flatten().map(|winner| winner.arm).collect();
+    // Of arms none of which is ahead anywhere, chance decides which is first where.
+    if !source.winners.iter().flatten().any(|winner| winner.standing.is_ahead()) {
+        return Vec::new();
+    }
     let Ok(arms) = <[usize; 2]>::try_from(first.into_iter().collect::<Vec<_>>()) else { return Vec::new() };
     let ratio = |place: usize| {
         let condition = source.axes.condition_at(&[place])?;
@@ -222,8 +226,11 @@ fn crossing_words(source: Source, at: &[f64]) -> Option<String> {
     if at.is_empty() || at.len() > MOST_NAMED {
         return None;
     }
-    let places: Vec<String> = at.iter().map(|number| about(*number)).collect();
-    Some(format!("They are equally fast at about {}={}.", source.axes.ordered[0].name, listed(&places)))
+    let axis = &source.axes.ordered[0];
+    let places: Vec<String> = at.iter().map(|number| about(axis, *number)).collect();
+    let first: BTreeSet<usize> = source.winners.iter().flatten().map(|winner| winner.arm).collect();
+    let names: Vec<&str> = first.into_iter().map(|arm| source.findings.study.arm_name(arm)).collect();
+    Some(format!("{} are equally fast at about {}={}.", listed(&names), axis.name, listed(&places)))
 }
 
 /// Where two arms are equally fast, for the rows of a map.
@@ -234,7 +241,7 @@ fn map_crossings(source: Source, shared: &Shared) -> Option<String> {
         .iter()
         .filter(|row| !row.numbers.is_empty())
         .map(|row| {
-            let places: Vec<String> = row.numbers.iter().map(|number| about(*number)).collect();
+            let places: Vec<String> = row.numbers.iter().map(|number| about(x, *number)).collect();
             format!("{} at {}={}", listed(&places), y.name, y.values[row.row].text)
         })
         .collect();

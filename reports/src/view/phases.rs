@@ -48,12 +48,9 @@ pub(crate) struct PhaseBar {
     /// The name, shortened to fit beside the bar.
     pub(crate) lines: Vec<Tick>,
     pub(crate) total_y: String,
-    pub(crate) y: String,
-    pub(crate) height: String,
     pub(crate) segments: Vec<Segment>,
     /// Communication: what is exposed, then what is hidden.
     pub(crate) lanes: Vec<Segment>,
-    pub(crate) lanes_y: String,
     pub(crate) total: String,
     pub(crate) total_x: String,
 }
@@ -62,14 +59,16 @@ pub(crate) struct PhaseBar {
 pub(crate) struct Segment {
     pub(crate) style: String,
     pub(crate) hatch: String,
-    pub(crate) x: String,
-    pub(crate) width: String,
+    /// Its rectangles on both scales.
+    pub(crate) shape: String,
     pub(crate) title: String,
 }
 
 const LABELS: f64 = 168.0;
 const SPLIT: f64 = 640.0;
 const BAR: f64 = 24.0;
+/// Of the communication of all lanes, beneath the bar.
+const LANE: f64 = 7.0;
 const ROW: f64 = 50.0;
 
 /// The lanes of one condition, each arm's workers before its servers.
@@ -147,8 +146,15 @@ impl Layout {
             let share = seconds / shares.length;
             let title =
                 format!("{name}, {phase}: {}, {}", self.unit.short(*seconds), number_format::percent(share));
-            segments.push(segment(*phase, &self.absolute, at, *seconds, title.clone()));
-            segments.push(segment(*phase, &self.relative, share_at, share, title));
+            let shape = rectangles(
+                [
+                    (self.absolute.at(at), self.absolute.length(*seconds)),
+                    (self.relative.at(share_at), self.relative.length(share)),
+                ],
+                self.y,
+                BAR,
+            );
+            segments.push(segment(*phase, shape, title));
             at += seconds;
             share_at += share;
         }
@@ -162,11 +168,8 @@ impl Layout {
                 .map(|(label, at)| Tick { at: coordinate(at), label })
                 .collect(),
             total_y: coordinate(self.y + 16.0),
-            y: coordinate(self.y),
-            height: coordinate(BAR),
             segments,
             lanes: self.lanes(name, shares),
-            lanes_y: coordinate(self.y + BAR + 3.0),
             total: self.unit.short(shares.length),
             total_x: coordinate(self.absolute.at(shares.length) + 7.0),
         });
@@ -179,20 +182,22 @@ impl Layout {
         let hidden = shares.hidden.unwrap_or(0.0);
         let kinds = [("exposed", (0.0, exposed)), ("hidden", (exposed, hidden))];
         let scales = [(&self.absolute, 1.0), (&self.relative, shares.length)];
+        let top = self.y + BAR + 3.0;
         kinds
             .into_iter()
             .filter(|(_, (_, seconds))| *seconds > 0.0)
-            .flat_map(|(kind, (from, seconds))| {
+            .map(|(kind, (from, seconds))| {
                 let amount = self.unit.short(seconds);
                 let share = number_format::percent(seconds / shares.length);
                 let title = format!("{name}, {kind} communication: {amount}, {share}");
-                scales.map(|(scale, whole)| Segment {
+                let places =
+                    scales.map(|(scale, whole)| (scale.at(from / whole), scale.length(seconds / whole)));
+                Segment {
                     style: kind.to_owned(),
                     hatch: format!("hatch-{kind}"),
-                    x: coordinate(scale.at(from / whole)),
-                    width: coordinate(scale.length(seconds / whole)),
-                    title: title.clone(),
-                })
+                    shape: rectangles(places, top, LANE),
+                    title,
+                }
             })
             .collect()
     }
@@ -233,14 +238,25 @@ impl Layout {
     }
 }
 
-fn segment(phase: Phase, scale: &Scale, from: f64, amount: f64, title: String) -> Segment {
-    Segment {
-        style: phase_style(phase),
-        hatch: hatch(phase).to_owned(),
-        x: coordinate(scale.at(from)),
-        width: coordinate(scale.length(amount).max(0.1)),
-        title,
-    }
+fn segment(phase: Phase, shape: String, title: String) -> Segment {
+    Segment { style: phase_style(phase), hatch: hatch(phase).to_owned(), shape, title }
+}
+
+/// One outline of several rectangles, each from its left end and as long as is said, between `top` and `top + height`.
+fn rectangles(places: [(f64, f64); 2], top: f64, height: f64) -> String {
+    let rectangle = |(left, width): (f64, f64)| {
+        // Nothing that was measured is invisible.
+        let right = left + width.max(0.1);
+        format!(
+            "M{} {}V{}H{}V{}z",
+            coordinate(left),
+            coordinate(top),
+            coordinate(top + height),
+            coordinate(right),
+            coordinate(top)
+        )
+    };
+    places.map(rectangle).concat()
 }
 
 /// The CSS class of a phase.

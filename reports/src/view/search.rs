@@ -3,10 +3,11 @@
 use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Table, Tick, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::search::{Group, setting};
+use crate::search::{Group, Outcome, setting};
 use crate::verdict::{metric_words, value_words};
-use recipe::{Metric, Plan, Trial};
+use recipe::{Plan, Trial};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use store::SweepRows;
 
 /// More searches have no chart of their own; the table has them all.
@@ -31,7 +32,7 @@ pub(crate) struct Section {
 pub(crate) struct Chosen {
     pub(crate) key: Key,
     pub(crate) condition: String,
-    /// Empty while it is not known.
+    /// Or why there is none.
     pub(crate) setting: String,
     pub(crate) score: String,
     pub(crate) tried: String,
@@ -78,7 +79,7 @@ impl Section {
             }
         }
         Some(Self {
-            reading: reading(&rows.plan, metric),
+            reading: reading(&rows.plan, &groups),
             metric: metric_words(metric),
             cautions: cautions(findings, &groups),
             has_conditions: groups.iter().any(|group| !group.condition().is_empty()),
@@ -89,39 +90,43 @@ impl Section {
     }
 }
 
-fn reading(plan: &Plan, metric: Metric) -> String {
-    let lengths: Vec<String> = plan
-        .search
-        .iter()
-        .flat_map(|search| search.trials.first())
-        .flat_map(|trial| {
-            trial
-                .rungs
-                .iter()
-                .chain([&trial.cell])
-                .map(|cell| plan.cells[*cell].spec.train.length.to_string())
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let factor = plan.search.as_ref().map_or(0, |search| search.factor);
+fn reading(plan: &Plan, groups: &[Group]) -> String {
+    let Some((search, first)) = plan.search.as_ref().zip(groups.first()) else { return String::new() };
+    let sizes = search.sizes(first.trials.len());
+    let alike = groups.iter().all(|group| group.trials.len() == first.trials.len());
+    let rungs = sizes.iter().zip(search.parts()).map(|(size, part)| match part {
+        1 => format!("{size} to the end"),
+        part => format!("{size} for 1/{part} of the length"),
+    });
+    let (budget, numbers) = if alike {
+        let rungs: Vec<String> = rungs.collect();
+        (" Each arm had the same number of settings and rungs.", format!(" ({})", rungs.join(", ")))
+    } else {
+        ("", String::new())
+    };
     format!(
-        "Each arm chose its own settings by successive halving: all of them trained for a short time, one in {factor} went on, for {factor} times as \
-         long and from the start ({}), by the {} at the end of the run. The best one alone trained to the end, with other seeds, and is what the page \
-         compares. Each arm had the same number of settings, rungs and steps. A line is a setting; where it ends, it was given up.",
-        lengths.join(", "),
-        metric_words(metric)
+        "Each arm chose its own settings by successive halving: all of them trained for a short time, and fewer and fewer for longer, each time \
+         from the start{numbers}, by the {} at the end of the run. The best one alone trained to the end, with other seeds, and is what the page \
+         compares.{budget} Milestones later than a rung did not happen in it, and a cosine fell over its own length. A line is a setting; where it ends, \
+         it was given up.",
+        metric_words(first.metric)
     )
 }
 
 fn chosen(findings: &Findings, group: &Group) -> Chosen {
     let cell = group.cell();
     let rungs = group.rungs();
-    let last = group.survivors(rungs).first().copied();
+    let (last, words) = match group.outcome() {
+        Outcome::Chosen(trial) => (Some(trial), setting(trial)),
+        Outcome::NoneLeft => (None, "none was left".to_owned()),
+        Outcome::UnderWay => (None, "not known yet".to_owned()),
+        Outcome::NotSelected => (None, "not in this selection".to_owned()),
+    };
     let score = last.and_then(|trial| group.score_of(trial, rungs - 1));
     Chosen {
         key: Key::of_arm(cell.arm, findings.study.arm_name(cell.arm)),
         condition: group.condition().to_owned(),
-        setting: last.map(setting).unwrap_or_default(),
+        setting: words,
         score: score.map_or_else(|| "–".to_owned(), |score| value_words(group.metric, score)),
         tried: group.trials.len().to_string(),
     }
@@ -136,29 +141,43 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     if groups.iter().any(|one| groups.iter().any(|other| unequal(one, other))) {
         said.push("Not all arms had the same number of settings: more of them find a better one.".to_owned());
     }
+    let mut at_edge: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    let mut tied = 0;
     for group in groups {
-        let Some(last) = group.survivors(group.rungs()).first().copied() else {
-            if group.is_over(findings.rows()) {
-                let name = findings.study.arm_name(group.cell().arm);
-                said.push(format!("No setting of {name} was left: each diverged or failed in a rung."));
+        let name = findings.study.arm_name(group.cell().arm);
+        let last = match group.outcome() {
+            Outcome::Chosen(last) => last,
+            Outcome::NoneLeft => {
+                said.push(format!("No setting of {name} was left: in a rung none ended as planned."));
+                continue;
             }
-            continue;
+            Outcome::UnderWay | Outcome::NotSelected => continue,
         };
+        tied += usize::from(group.ties(last) > 0);
         for value in &last.setting {
             if let Some(side) = edge(value, group) {
-                let name = findings.study.arm_name(group.cell().arm);
-                let place = if group.condition().is_empty() {
-                    String::new()
-                } else {
-                    format!(" at {}", group.condition())
-                };
-                said.push(format!(
-                    "The best {} of {name}{place} is the {side} that was tried with it: beyond it may lie a better one.",
-                    value.short()
-                ));
+                *at_edge.entry((name, value.short(), side)).or_default() += 1;
             }
         }
     }
+    match (tied, groups.len()) {
+        (0, _) => {}
+        (_, 1) => said.push("The chosen setting was not better than another in the last rung.".to_owned()),
+        (tied, all) => said.push(format!(
+            "In {tied} of {all} searches the chosen setting was not better than another in the last rung."
+        )),
+    }
+    let several = groups.iter().any(|group| group.condition() != groups[0].condition());
+    said.extend(at_edge.into_iter().map(|((name, axis, side), count)| {
+        let place = if several {
+            format!(" under {}", number_format::plural(count, "condition"))
+        } else {
+            String::new()
+        };
+        format!(
+            "The best {axis} of {name} is the {side} that was tried{place}: beyond it may lie a better one."
+        )
+    }));
     said
 }
 
@@ -205,7 +224,7 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
         |(place, label): (usize, &String)| Tick { at: coordinate(x.at(place as f64)), label: label.clone() };
     frame.x_ticks = lengths.iter().enumerate().map(tick).collect();
     let cell = group.cell();
-    let last = group.survivors(group.rungs()).first().copied();
+    let outcome = group.outcome();
     let line = |(trial, values): (&&Trial, &Vec<f64>)| {
         let at = |(place, value): (usize, &f64)| (x.at(place as f64), y.at(*value));
         let mark = |(place, value): (usize, &f64)| {
@@ -216,7 +235,7 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
             }
         };
         Line {
-            chosen: last == Some(*trial),
+            chosen: outcome == Outcome::Chosen(trial),
             path: Path::through(values.iter().enumerate().map(at)).finish(),
             marks: values.iter().enumerate().map(mark).collect(),
         }
@@ -228,16 +247,18 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
         figure: Figure {
             id: format!("search-{number}"),
             title: format!("Search of {name}"),
-            description: match last {
-                Some(trial) => format!(
-                    "Of {}, {} was the best.",
-                    number_format::plural(group.trials.len(), "setting"),
-                    setting(trial)
-                ),
-                None => format!("{} are being tried.", number_format::plural(group.trials.len(), "setting")),
+            description: {
+                let settings = number_format::plural(group.trials.len(), "setting");
+                match outcome {
+                    Outcome::Chosen(trial) => format!("Of {settings}, {} was the best.", setting(trial)),
+                    Outcome::NoneLeft => format!("None of {settings} was left."),
+                    Outcome::UnderWay | Outcome::NotSelected => {
+                        format!("Of {settings}, the best is not known yet.")
+                    }
+                }
             },
             reading: String::new(),
-            table: table(group, &each, &lengths, unit),
+            table: table(rows, group, &each, &lengths, unit),
         },
         name,
         frame,
@@ -246,12 +267,14 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
     })
 }
 
-fn table(group: &Group, each: &[Vec<f64>], lengths: &[String], unit: Unit) -> Table {
+fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String], unit: Unit) -> Table {
     let mut table = Table::new(["setting"]);
     table.columns.extend(lengths.iter().map(|length| format!("after {length}")));
     for (trial, values) in group.trials.iter().zip(each) {
-        let text =
-            |place: usize| values.get(place).map_or_else(|| "–".to_owned(), |value| unit.short(*value));
+        let text = |place: usize| match values.get(place) {
+            Some(value) => unit.short(*value),
+            None => group.state_of(rows, trial, place as u32).unwrap_or("–").to_owned(),
+        };
         table.rows.push([setting(trial)].into_iter().chain((0..lengths.len()).map(text)).collect());
     }
     table.cut(200);

@@ -1,6 +1,6 @@
 //! Which arm won under each pair of values of two axes, with the line on which two arms are equally fast.
 
-use crate::axes::{Axes, Axis};
+use crate::axes::{Axes, Axis, AxisPoint};
 use crate::chart::{self, Figure, Path, Table, Tick, coordinate, marker};
 use crate::crossing::{GridPlace, RatioGrid};
 use crate::findings::Findings;
@@ -372,8 +372,21 @@ fn table(source: Source, slice: &Slice) -> Table {
     table
 }
 
+/// A number between the values of an axis, in the unit of the nearest of them: `1.6Gbit/s`.
+pub(crate) fn about(axis: &Axis, number: f64) -> String {
+    let apart = |value: &&AxisPoint| value.number.map_or(f64::INFINITY, |own| (own / number).ln().abs());
+    let nearest = axis.values.iter().min_by(|one, other| apart(one).total_cmp(&apart(other)));
+    let unit = nearest.and_then(|value| {
+        let digits = value.text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        let written: f64 = digits.parse().ok().filter(|written| *written != 0.0)?;
+        Some((value.number? / written, &value.text[digits.len()..]))
+    });
+    let (factor, name) = unit.filter(|(factor, _)| *factor > 0.0).unwrap_or((1.0, ""));
+    format!("{}{name}", two_digits(number / factor))
+}
+
 /// Two significant digits: what an interpolation is worth.
-pub(crate) fn about(number: f64) -> String {
+fn two_digits(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return number_format::short(number);
     }
@@ -381,4 +394,23 @@ pub(crate) fn about(number: f64) -> String {
     let rounded = (number / power).round() * power;
     let decimals = (-(power.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
     number_format::fixed(rounded, decimals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_between_two_values_has_the_unit_of_the_nearer_one() {
+        let axis = |values: &[(&str, f64)]| {
+            let point =
+                |(text, number): &(&str, f64)| AxisPoint { text: (*text).to_owned(), number: Some(*number) };
+            Axis { name: String::new(), values: values.iter().map(point).collect() }
+        };
+        let bandwidth = axis(&[("500Mbit/s", 62.5e6), ("2Gbit/s", 2.5e8)]);
+        assert_eq!(["1.6Gbit/s", "630Mbit/s"], [2e8, 7.9e7].map(|number| about(&bandwidth, number)));
+        assert_eq!(about(&axis(&[("100us", 1e-4), ("2ms", 2e-3)]), 1.57e-3), "1.6ms");
+        assert_eq!(about(&axis(&[("2", 2.0), ("16", 16.0)]), 5.23), "5.2");
+        assert_eq!(about(&axis(&[("10%", 0.1), ("0", 0.0)]), 0.052), "5.2%");
+    }
 }

@@ -10,6 +10,7 @@ use crate::page;
 use crate::reuse::short;
 use anstyle::Style;
 use reports::{ArmTable, Grade, Options, Quality, Verdict};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use store::{RunRow, RunState, Selection, Store, SweepId, SweepRows};
@@ -185,10 +186,13 @@ pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
         .runs
         .iter()
         .filter(|run| {
-            matches!(
-                run.state,
-                RunState::Failed | RunState::TimedOut | RunState::Diverged | RunState::Degraded
-            )
+            // A search tries settings that are too large, and the page tells which.
+            let given_up = run.state == RunState::Diverged && is_of_a_rung(rows, run);
+            !given_up
+                && matches!(
+                    run.state,
+                    RunState::Failed | RunState::TimedOut | RunState::Diverged | RunState::Degraded
+                )
         })
         .collect();
     let mut out = String::new();
@@ -208,7 +212,8 @@ pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
     }
     if bad.len() > MOST_FAILURES {
         let rest = bad.len() - MOST_FAILURES;
-        let _ = writeln!(out, "and {rest} more: bakeoff list \"last and not state=done\"");
+        let _ =
+            writeln!(out, "and {rest} more: bakeoff list \"last and not (state=done or state=not-needed)\"");
     }
     out.trim_end().to_owned()
 }
@@ -243,12 +248,28 @@ fn again(argv: &[String]) -> String {
 
 /// 5 where runs failed, diverged, lost a rank, or missed their target.
 pub(crate) fn exit(rows: &SweepRows) -> Exit {
-    if rows.runs.iter().any(|run| fell_short(rows, run)) { Exit::Short } else { Exit::Done }
+    let short = rows.runs.iter().any(|run| fell_short(rows, run)) || searched_in_vain(rows);
+    if short { Exit::Short } else { Exit::Done }
+}
+
+fn is_of_a_rung(rows: &SweepRows, run: &RunRow) -> bool {
+    rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
+}
+
+/// Whether an arm that searched for its settings has none left.
+fn searched_in_vain(rows: &SweepRows) -> bool {
+    let Some(search) = &rows.plan.search else { return false };
+    let needed: BTreeSet<usize> =
+        rows.runs.iter().filter(|run| run.state != RunState::NotNeeded).map(|run| run.cell).collect();
+    search.groups(&rows.plan).iter().any(|group| !group.iter().any(|trial| needed.contains(&trial.cell)))
 }
 
 pub(crate) fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
     let target = rows.plan.cells[run.cell].spec.train.target;
+    let in_rung = is_of_a_rung(rows, run);
     match run.state {
+        // A rung is too short for the target, and a search tries rates that are too large.
+        RunState::Done | RunState::Diverged if in_rung => false,
         RunState::Failed
         | RunState::TimedOut
         | RunState::Interrupted

@@ -27,6 +27,7 @@ mod searches;
 mod session;
 mod site;
 mod sweep;
+mod time_budget;
 mod transformed;
 mod verbs;
 

@@ -4,17 +4,21 @@ use crate::output::human;
 use crate::output::table::{Cell as TableCell, Sheet};
 use recipe::{Cell, Plan, Run, Search, Trial};
 
-/// `search: all settings for 1 epoch, one in 3 of them for 3 epochs, the best of each arm for 9 epochs`; `None` without a search.
+/// `search: all settings for 1/9 of the length, one in 3 of them for 1/3, the best of each arm to the end`; `None` without a search.
 pub(crate) fn words(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
-    let first = search.trials.first()?;
-    let length = |cell: usize| plan.cells[cell].spec.train.length;
-    let mut parts = vec![format!("all settings for {}", length(*first.rungs.first()?))];
-    for cell in &first.rungs[1..] {
-        parts.push(format!("one in {} of them for {}", search.factor, length(*cell)));
-    }
-    parts.push(format!("the best of each arm for {}", length(first.cell)));
-    Some(format!("search: {}", parts.join(", ")))
+    let parts = search.parts();
+    let between = parts.get(1..parts.len() - 1)?;
+    let mut words = vec![format!("all settings for 1/{} of the length", parts.first()?)];
+    words.extend(between.iter().map(|part| format!("one in {} of them for 1/{part}", search.factor)));
+    words.push("the best of each arm to the end".to_owned());
+    let most = search.groups(plan).iter().map(Vec::len).max()?;
+    let lengths = search.sizes(most).into_iter().zip(&parts).map(|(size, part)| size as f64 / *part as f64);
+    Some(format!(
+        "search: {}; with its first run that is {:.1} whole trainings for each arm, in place of {most}",
+        words.join(", "),
+        lengths.sum::<f64>()
+    ))
 }
 
 /// `4 searches`, one for each arm under each condition; `None` without a search.

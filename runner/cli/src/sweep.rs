@@ -10,6 +10,7 @@ use crate::recorder::Recorder;
 use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
+use crate::time_budget::{self, Durations, TimeBudget};
 use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run, Search, Source};
 use record::Nanos;
@@ -45,6 +46,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) progress: &'a Progress,
     /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
+    /// The time after which none is to end.
+    pub(crate) time_budget: Option<TimeBudget>,
 }
 
 impl Sweep<'_> {
@@ -54,7 +57,13 @@ impl Sweep<'_> {
     /// The store cannot be written; a run that fails is a result.
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let ids = self.store.runs_of(self.id).await?;
-        let mut all = Rounds { ids: &ids, tried: vec![false; ids.len()], failed: 0 };
+        let mut all = Rounds {
+            ids: &ids,
+            tried: vec![false; ids.len()],
+            failed: 0,
+            durations: Durations::default(),
+            told: false,
+        };
         let chosen = match &self.plan.search {
             Some(search) => self.by_halving(&mut all, search).await?,
             None => Some((0..self.plan.cells.len()).collect()),
@@ -77,6 +86,9 @@ impl Sweep<'_> {
         let first = search.trials.iter().filter_map(|trial| trial.rungs.first().copied());
         let mut needed: BTreeSet<usize> = first.collect();
         for rung in 0..search.rungs {
+            if needed.is_empty() {
+                break;
+            }
             if self.round(all, |run| needed.contains(&run.cell)).await? == SweepEnd::Interrupted {
                 return Ok(None);
             }
@@ -121,7 +133,23 @@ impl Sweep<'_> {
         let is_trained = |decision: &Decision| !matches!(decision.action, Action::Reuse(_));
         let to_train = round.iter().filter(|(_, (_, decision))| is_trained(decision)).count();
         self.progress.add(round.len(), to_train);
-        for (place, ((run, id), decision)) in round {
+        // Of the runs that are made in any case that was said before the first of them.
+        let reused = |(_, ((run, _), decision)): &&(usize, ((&Run, &RunId), &Decision))| {
+            !self.plan.is_certain(run) && !is_trained(decision)
+        };
+        match round.iter().filter(reused).count() {
+            0 => {}
+            reused => self.progress.looked(&format!(
+                "{reused} of {} finished before and reused",
+                human::count(round.len(), "run")
+            )),
+        }
+        for (number, (place, ((run, id), decision))) in round.iter().enumerate() {
+            let left = || round[number..].iter().filter(|(_, (_, decision))| is_trained(decision));
+            if self.is_used_up(all, left().map(|(_, ((run, _), _))| *run).collect()) {
+                return Ok(SweepEnd::Interrupted);
+            }
+            let place = *place;
             if self.session.interrupted().is_some() || self.max_fail.is_some_and(|most| all.failed >= most) {
                 return Ok(SweepEnd::Interrupted);
             }
@@ -135,13 +163,44 @@ impl Sweep<'_> {
                 self.progress.reused(self.plan, run);
                 continue;
             }
+            let begun = Instant::now();
             let state = self.try_until_it_ends(run, id, decision).await?;
+            all.durations.add(run.cell, begun.elapsed());
+            self.tell_what_fits(all);
             all.failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
             if state == RunState::Interrupted {
                 return Ok(SweepEnd::Interrupted);
             }
         }
         Ok(SweepEnd::Done)
+    }
+
+    /// Whether the next of the runs that are left does not fit in the time budget, which is said then.
+    fn is_used_up(&self, all: &Rounds<'_>, left: Vec<&Run>) -> bool {
+        let (Some(budget), Some(next)) = (self.time_budget, left.first()) else { return false };
+        let used = !budget.allows(all.durations.expected(next.cell));
+        if used {
+            let expected = left.iter().map(|run| all.durations.expected(run.cell)).sum();
+            self.progress.looked(&budget.used(left.len(), expected));
+        }
+        used
+    }
+
+    /// Once: how many repeats fit in the time budget, and what they can settle.
+    fn tell_what_fits(&self, all: &mut Rounds<'_>) {
+        if all.told {
+            return;
+        }
+        let Some(repeats) = self.time_budget.and_then(|budget| budget.repeats(self.plan, &all.durations))
+        else {
+            return;
+        };
+        all.told = true;
+        self.progress
+            .looked(&format!("{} of each cell will fit in the time budget", human::count(repeats, "repeat")));
+        for words in time_budget::outlook(self.plan, repeats) {
+            self.progress.looked(&format!("  evidence: {}", words.replace('\u{a0}', " ")));
+        }
     }
 
     /// Writes the end of something, if necessary into the disk space that was reserved for it.
@@ -252,6 +311,9 @@ struct Rounds<'a> {
     tried: Vec<bool>,
     /// Number of failed runs.
     failed: u32,
+    durations: Durations,
+    /// Whether it was said what fits in the time budget.
+    told: bool,
 }
 
 /// Cells that are named where something is open.

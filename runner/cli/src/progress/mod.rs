@@ -146,7 +146,8 @@ impl Progress {
     pub(crate) fn attempt(&self, plan: &Plan, run: &Run, number: u32) {
         let mut state = self.state();
         let cell = &plan.cells[run.cell];
-        state.run = Some(RunView::new(state.title(plan, run), cell, Instant::now()));
+        let view = RunView::new(state.title(plan, run), cell, Instant::now());
+        state.run = Some(if is_of_a_rung(plan, run) { view.in_rung() } else { view });
         let again = if number > 1 { format!(", attempt {number}") } else { String::new() };
         let line = state.plain.then(|| {
             format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, state.title(plan, run))
@@ -282,12 +283,14 @@ impl State {
     /// `d-sync workers=4, repeat 2 of 5`.
     fn title(&self, plan: &Plan, run: &Run) -> String {
         let label = &plan.cells[run.cell].label;
-        let in_rung = plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some());
-        if self.repeats > 1 && !in_rung {
+        if self.repeats > 1 && !is_of_a_rung(plan, run) {
             let most = if self.until_decided { "at most " } else { "" };
             format!("{label}, repeat {} of {most}{}", run.repeat + 1, self.repeats)
         } else {
             label.clone()
         }
     }
+}
+fn is_of_a_rung(plan: &Plan, run: &Run) -> bool {
+    plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
 }

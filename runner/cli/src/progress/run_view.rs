@@ -27,6 +27,7 @@ pub(crate) struct RunView {
     /// Those of an attempt before, which this one continues.
     samples_before: u64,
     metric: Option<(Metric, f64)>,
+    in_rung: bool,
     /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
 }
@@ -51,6 +52,7 @@ impl RunView {
             samples: 0,
             samples_before: 0,
             metric: None,
+            in_rung: false,
             lost: BTreeSet::new(),
         }
     }
@@ -100,7 +102,15 @@ impl RunView {
     }
 
     fn watched(&self) -> Metric {
-        self.target.map_or(Metric::TestAccuracy, |target| target.metric)
+        let metric = self.target.map_or(Metric::TestAccuracy, |target| target.metric);
+        // A rung is judged by samples that are held out.
+        metric.held_out().filter(|_| self.in_rung).unwrap_or(metric)
+    }
+
+    /// Of a run that chooses among settings.
+    pub(crate) fn in_rung(mut self) -> Self {
+        self.in_rung = true;
+        self
     }
 
     /// How long the attempt has been under way.

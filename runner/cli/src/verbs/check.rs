@@ -79,7 +79,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 paint(GOOD, "ok"),
                 path.display(),
                 human::count(plan.arms.len(), "arm"),
-                human::count(plan.cells.len(), "cell"),
+                human::count(plan.number_of_points(), "cell"),
                 super::plan::number_of_runs(plan),
             ))?;
             output::data(planning::evidence(plan).trim_end())
@@ -95,7 +95,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
 fn entry(path: &Path, answer: &Result<Plan, Problems>) -> Value {
     let (valid, problems, size) = match answer {
         Ok(plan) => {
-            let size = json!({ "arms": plan.arms.len(), "cells": plan.cells.len(), "runs": plan.runs.len() });
+            let size = json!({ "arms": plan.arms.len(), "cells": plan.number_of_points(), "runs": plan.number_of_runs().1 });
             (true, &plan.warnings, size)
         }
         Err(problems) => (false, &problems.list, Value::Null),

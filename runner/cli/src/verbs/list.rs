@@ -16,7 +16,7 @@ Examples:
   bakeoff list                                        every run
   bakeoff list last                                   the newest sweep
   bakeoff list \"strategy=d-sync and workers>=4\"
-  bakeoff list \"last and not state=done\"
+  bakeoff list \"last and state=failed\"
   bakeoff list \"train.optimizer.lr=0.1 or recipe=quickstart\"
 
 Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, and

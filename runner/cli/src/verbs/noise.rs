@@ -91,6 +91,7 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
             recipe: &recipe.recipe,
             reuse: Reuse::Apart,
             max_fail: None,
+            time_budget: None,
             session: &session,
             store: &store,
         };

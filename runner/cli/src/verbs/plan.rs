@@ -121,9 +121,11 @@ pub(crate) fn headline(plan: &Plan) -> String {
     if !plan.question.is_empty() {
         let _ = write!(out, ": {}", plan.question);
     }
-    let compared = (0..plan.number_of_points()).map(|cell| plan.compared_under(cell));
+    let searched = searches::number(plan);
+    let included = |cell: &usize| searched.is_none() || plan.cells[*cell].excluded.is_none();
+    let compared = (0..plan.number_of_points()).filter(included).map(|cell| plan.compared_under(cell));
     let conditions = compared.collect::<std::collections::BTreeSet<_>>();
-    let cells = searches::number(plan).unwrap_or_else(|| human::count(plan.cells.len(), "cell"));
+    let cells = searched.unwrap_or_else(|| human::count(plan.cells.len(), "cell"));
     let cells = match excluded(plan) {
         0 => cells,
         excluded => format!("{cells} ({} excluded)", human::thousands(excluded as u64)),
@@ -243,10 +245,14 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
 
 /// Why a run is what it would be; of those that depend on others also when it is at all.
 fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
+    needed_if(plan, run).into_iter().chain([decision.why.clone()]).collect::<Vec<_>>().join("; ")
+}
+
+/// What has to be so for a run to be made; empty where it is made in any case.
+fn needed_if(plan: &Plan, run: &Run) -> Vec<String> {
     let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
     let open = before.map(|look| format!("if open after {look} repeats"));
-    let conditions = searches::condition(plan, run).into_iter().chain(open);
-    conditions.chain([decision.why.clone()]).collect::<Vec<_>>().join("; ")
+    searches::condition(plan, run).into_iter().chain(open).collect()
 }
 
 fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
@@ -270,6 +276,10 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
     });
     let runs = plan.runs.iter().enumerate().map(|(index, run)| {
         let mut value = json!({ "cell": run.cell, "repeat": run.repeat, "seed": run.seed });
+        let conditions = needed_if(plan, run);
+        if !conditions.is_empty() {
+            value["needed"] = conditions.join("; ").into();
+        }
         if let Some(decision) = decisions.and_then(|decisions| decisions.get(index)) {
             value["action"] = decision.action.name().into();
             value["why"] = why(plan, run, decision).into();
@@ -312,7 +322,8 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
     for (index, run) in plan.runs.iter().enumerate() {
         let decision = decisions.and_then(|decisions| decisions.get(index));
         let action = decision.map_or("run", |decision| decision.action.name());
-        let why = decision.map(|decision| why(plan, run, decision)).unwrap_or_default();
+        let why =
+            decision.map_or_else(|| needed_if(plan, run).join("; "), |decision| why(plan, run, decision));
         let counts = [index.to_string(), (run.repeat + 1).to_string(), run.seed.to_string()];
         out.push_str(&line(
             plan,

@@ -15,6 +15,7 @@ use recipe::{Cell, Model, Plan, RunSpec};
 use record::Nanos;
 use reports::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use store::Store;
 
@@ -80,7 +81,14 @@ pub(crate) fn execute(args: &PredictArgs, context: &Context<'_>) -> Result<Exit,
     let source = args.from.as_deref().map(|run| super::wait(Source::of(run, context))).transpose()?;
     let request = Request { args, source };
     let mut rows = Vec::new();
-    for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
+    // A setting that is searched over changes no time.
+    let mut seen = BTreeSet::new();
+    let searched = plan.search.is_some();
+    for (number, cell) in plan.cells.iter().enumerate().take(plan.number_of_points()) {
+        let again = searched && !seen.insert((cell.arm, plan.compared_under(number)));
+        if cell.excluded.is_some() || again {
+            continue;
+        }
         rows.push(Row { cell, forecast: request.forecast(cell)? });
     }
     match args.format {

@@ -14,11 +14,13 @@ use crate::repository;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::Session;
 use crate::sweep::Sweep;
+use crate::time_budget::TimeBudget;
 use clap::{Args, ValueHint};
 use launch::ConcernLevel;
 use recipe::{Plan, RunSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 
 /// Shown at the end of the verb's help.
@@ -28,6 +30,7 @@ Examples:
   bakeoff run recipe.toml                  again: only what is not finished
   bakeoff run recipe.toml --repeats 10     add repeats to what is there
   bakeoff run recipe.toml --repeats 3..24  until decided: 3 at first, at most 24
+  bakeoff run recipe.toml --time-budget 30min   as many runs as fit
   bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
   bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
 
@@ -50,12 +53,20 @@ pub(crate) struct RunArgs {
     /// Start no new run after N failed runs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_fail: Option<u32>,
+    /// Start no run that would end after this time, such as 30min, by what its cell's runs took so far.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_budget: Option<Duration>,
     /// File of the page; by default in the store.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
     /// Open the page in a browser.
     #[arg(long)]
     open: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    recipe::parse_duration(text)
+        .ok_or_else(|| "a number with a unit is expected, such as 90s, 30min or 2h".to_owned())
 }
 
 /// Runs a recipe.
@@ -78,6 +89,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
             recipe: &args.recipe.recipe,
             reuse: if args.fresh { Reuse::Nothing } else { Reuse::Finished },
             max_fail: args.max_fail,
+            time_budget: args.time_budget.map(TimeBudget::new),
             session: &session,
             store: &store,
         };
@@ -101,6 +113,8 @@ pub(crate) struct Training<'a> {
     pub(crate) reuse: Reuse,
     /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
+    /// The time that it may take.
+    pub(crate) time_budget: Option<TimeBudget>,
     /// The user's requests to stop.
     pub(crate) session: &'a Session,
     /// Where results go.
@@ -135,6 +149,7 @@ pub(crate) async fn train(
         session,
         progress: &progress,
         max_fail: training.max_fail,
+        time_budget: training.time_budget,
     };
     let ran = sweep.run().await;
     progress.finish();
@@ -163,9 +178,15 @@ fn preflight(
 ) -> Result<(), Failure> {
     let worker = &environment.worker;
     let free = launch::free_resources(&context.global.store)?;
-    let to_train =
-        plan.runs.iter().zip(decisions).filter(|(_, decision)| !matches!(decision.action, Action::Reuse(_)));
-    let specs: Vec<&RunSpec> = to_train.map(|(run, _)| &plan.cells[run.cell].spec).collect();
+    let reused: BTreeSet<(usize, u32)> = plan
+        .runs
+        .iter()
+        .zip(decisions)
+        .filter(|(_, decision)| matches!(decision.action, Action::Reuse(_)))
+        .map(|(run, _)| (run.cell, run.repeat))
+        .collect();
+    let needed = plan.most_needed().into_iter().filter(|run| !reused.contains(&(run.cell, run.repeat)));
+    let specs: Vec<&RunSpec> = needed.map(|run| &plan.cells[run.cell].spec).collect();
     let mut concerns = launch::check_inventory(&specs, worker);
     let hosts = |node: &recipe::Node| environment.machines.free(node);
     concerns.extend(launch::preflight(&specs, launch::Free { here: free, of: &hosts }, &worker.inventory));

@@ -41,39 +41,68 @@ pub(crate) fn read(cell: &mut Cell<'_>) -> LrSchedule {
     LrSchedule { shape, warmup: WARMUP.of(settings), scale: scale(cell) }
 }
 
+/// A training in samples, as far as its schedule goes.
+struct Horizon<'a> {
+    settings: &'a Settings,
+    train: &'a Training,
+    trained_on: u64,
+}
+
+impl<'a> Horizon<'a> {
+    /// `None` before the data is read.
+    fn of(settings: &'a Settings, train: &'a Training, dataset: &Dataset) -> Option<Self> {
+        let all = dataset.source.training_samples()?;
+        let trained_on = all.saturating_sub(dataset.held_out().unwrap_or_default());
+        Some(Self { settings, train, trained_on })
+    }
+
+    fn samples(&self, extent: Extent) -> u64 {
+        extent.samples(self.trained_on, self.train.global_batch)
+    }
+
+    fn late(&self, title: String, key: KeyId) -> Finding {
+        Finding::new("R210", title)
+            .at_option(self.settings.span(key), "behind the end")
+            .note(format!("it trains for {}", self.train.length))
+            .cure("take less, or train for longer")
+    }
+
+    fn warm_up(&self) -> Option<Finding> {
+        let warmup = self.train.schedule.warmup;
+        (self.samples(warmup) > self.samples(self.train.length)).then(|| {
+            let title = format!("the rate still rises when the training ends: its warm-up takes {warmup}");
+            self.late(title, KeyId::from(WARMUP))
+        })
+    }
+
+    fn never_falls(&self) -> Option<Finding> {
+        let end = self.samples(self.train.length);
+        match &self.train.schedule.shape {
+            LrShape::Step { every, .. } if self.samples(*every) >= end => {
+                let title = format!("the rate never falls: it would for the first time after {every}");
+                Some(self.late(title, KeyId::from(EVERY)))
+            }
+            LrShape::Milestones { at, .. } => {
+                let late = at.iter().find(|at| self.samples(**at) >= end)?;
+                Some(self.late(format!("the rate never falls at {late}: the training is over by then"), AT))
+            }
+            LrShape::Constant | LrShape::Step { .. } | LrShape::Cosine { .. } => None,
+        }
+    }
+}
+
 /// What of a schedule lies behind the end of the training.
 pub(crate) fn findings(settings: &Settings, train: &Training, dataset: &Dataset) -> Vec<Finding> {
-    let Some(all) = dataset.source.training_samples() else { return Vec::new() };
-    let trained_on = all.saturating_sub(dataset.held_out().unwrap_or_default());
-    let samples = |extent: Extent| extent.samples(trained_on, train.global_batch);
-    let end = samples(train.length);
-    let late = |title: String, key: KeyId| {
-        Finding::new("R210", title)
-            .at_option(settings.span(key), "behind the end")
-            .note(format!("it trains for {}", train.length))
-            .cure("take less, or train for longer")
-    };
-    let LrSchedule { shape, warmup, .. } = &train.schedule;
-    let mut findings = Vec::new();
-    if samples(*warmup) > end {
-        let title = format!("the rate still rises when the training ends: its warm-up takes {warmup}");
-        findings.push(late(title, KeyId::from(WARMUP)));
-    }
-    match shape {
-        LrShape::Step { every, .. } if samples(*every) >= end => {
-            let title = format!("the rate never falls: it would for the first time after {every}");
-            findings.push(late(title, KeyId::from(EVERY)));
-        }
-        LrShape::Milestones { at, .. } => {
-            findings.extend(
-                at.iter().find(|at| samples(**at) >= end).map(|at| {
-                    late(format!("the rate never falls at {at}: the training is over by then"), AT)
-                }),
-            );
-        }
-        LrShape::Constant | LrShape::Step { .. } | LrShape::Cosine { .. } => {}
-    }
-    findings
+    let horizon = Horizon::of(settings, train, dataset);
+    horizon
+        .into_iter()
+        .flat_map(|horizon| horizon.warm_up().into_iter().chain(horizon.never_falls()))
+        .collect()
+}
+
+/// A warm-up that the training does not see the end of.
+pub(crate) fn long_warm_up(settings: &Settings, train: &Training, dataset: &Dataset) -> Option<Finding> {
+    Horizon::of(settings, train, dataset)?.warm_up()
 }
 
 fn scale(cell: &mut Cell<'_>) -> LrScale {

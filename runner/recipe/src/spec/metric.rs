@@ -73,6 +73,22 @@ impl Metric {
         self.name().replace('-', " ").replace("top 5", "top-5")
     }
 
+    /// The same of the samples that are held out; `None` of one that has no such.
+    pub fn held_out(self) -> Option<Self> {
+        match self {
+            Self::TestAccuracy | Self::ValidationAccuracy => Some(Self::ValidationAccuracy),
+            Self::TestTop5Accuracy | Self::ValidationTop5Accuracy => Some(Self::ValidationTop5Accuracy),
+            Self::TestLoss | Self::ValidationLoss => Some(Self::ValidationLoss),
+            Self::TestPerplexity | Self::ValidationPerplexity => Some(Self::ValidationPerplexity),
+            Self::ConsensusDistance => None,
+        }
+    }
+
+    /// The least value that it can have.
+    pub fn least(self) -> f64 {
+        if matches!(self, Self::TestPerplexity | Self::ValidationPerplexity) { 1.0 } else { 0.0 }
+    }
+
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
         match self {

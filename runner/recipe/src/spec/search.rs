@@ -6,7 +6,7 @@
 
 use crate::{AxisValue, Plan, Run};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is searched over, by the beginning of its path: how a step is made of a gradient, and not what is trained on what.
 const SEARCHED: [&str; 2] = ["train.optimizer", "train.lr-schedule"];
@@ -57,10 +57,21 @@ impl Search {
         sizes
     }
 
+    /// The part of the length that each rung trains for is one of this many: 9, 3, and 1 for the training to the end.
+    pub fn parts(&self) -> Vec<u64> {
+        (0..=self.rungs).rev().map(|times| u64::from(self.factor).saturating_pow(times)).collect()
+    }
+
     /// The trial that trains a cell to the end; `None` of a rung's cell.
     pub fn trial_of(&self, cell: usize) -> Option<&Trial> {
         let place = self.trials.binary_search_by_key(&cell, |trial| trial.cell).ok()?;
         self.trials.get(place)
+    }
+
+    /// The trial that a rung's cell is part of.
+    fn trial_in_rung(&self, cell: usize) -> Option<&Trial> {
+        let place = cell.checked_sub(*self.trials.first()?.rungs.first()?)?;
+        self.trials.get(place / (self.rungs as usize).max(1))
     }
 
     /// The rung of a cell; `None` of one that trains to the end.
@@ -90,7 +101,8 @@ impl Search {
 impl Plan {
     /// The condition that a cell is compared under.
     pub fn compared_under(&self, cell: usize) -> &str {
-        let trial = self.search.as_ref().and_then(|search| search.trial_of(cell));
+        let search = self.search.as_ref();
+        let trial = search.and_then(|search| search.trial_of(cell).or_else(|| search.trial_in_rung(cell)));
         trial
             .map_or_else(|| self.cells.get(cell).map_or("", |cell| &cell.condition), |trial| &trial.condition)
     }
@@ -107,6 +119,20 @@ impl Plan {
     pub fn number_of_points(&self) -> usize {
         let rungs = self.search.iter().flat_map(|search| &search.trials).map(|trial| trial.rungs.len());
         self.cells.len() - rungs.sum::<usize>().min(self.cells.len())
+    }
+
+    /// The runs that are made if as many are needed as can be: of a search as many of each rung as go on, the first that there are.
+    pub fn most_needed(&self) -> Vec<&Run> {
+        let Some(search) = &self.search else { return self.runs.iter().collect() };
+        let mut needed: BTreeSet<usize> = BTreeSet::new();
+        for group in search.groups(self) {
+            let sizes = search.sizes(group.len());
+            for (rung, size) in sizes.iter().enumerate() {
+                let cell = |trial: &&Trial| trial.rungs.get(rung).copied().unwrap_or(trial.cell);
+                needed.extend(group.iter().take(*size).map(cell));
+            }
+        }
+        self.runs.iter().filter(|run| needed.contains(&run.cell)).collect()
     }
 
     /// The least and the greatest number of runs that the sweep may come to.

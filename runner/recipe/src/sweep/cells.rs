@@ -11,6 +11,7 @@ use crate::spec::problem::Affected;
 use crate::spec::threads::{Load, Ranks};
 use crate::sweep::axes::Dimension;
 use crate::sweep::expand::Draft;
+use crate::sweep::halving;
 use crate::sweep::recipe::Recipe;
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -67,6 +68,7 @@ impl<'a> CellBuilder<'a> {
             self.note_servers(&spec, &draft.settings, kept);
             if kept.is_some() {
                 findings.extend(self.busy(&spec, &draft.settings));
+                findings.extend(halving::too_late(&self.recipe.settings, &draft.settings, &spec));
                 findings.extend(self.missing_data(&spec, &draft.settings));
                 for finding in findings {
                     self.collect(finding, index);

@@ -1,11 +1,12 @@
 //! `[search]`: the cells of successive halving beside those that train to the end.
 
+use crate::resolve::{lr_schedule, period, training};
 use crate::spec::search::{Search, Trial, is_searched};
 use crate::sweep::expand::Draft;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{AxisValue, Cell, Extent, Run};
+use crate::{AxisValue, Cell, Extent, Run, RunSpec};
 
 const RUNGS: Defaulted<u64> = Defaulted::whole("search.rungs");
 const FACTOR: Defaulted<u64> = Defaulted::whole("search.factor");
@@ -54,11 +55,12 @@ pub(crate) fn search(
         condition,
     });
     let mut search = Search { rungs, factor, trials: trials.collect() };
-    let before = findings.len();
-    findings.extend(refused(settings, &search, cells));
-    if findings.len() > before {
+    let wrong = refused(settings, &search, cells);
+    if !wrong.is_empty() {
+        findings.extend(wrong);
         return None;
     }
+    findings.extend(crowded(settings, &search, cells));
     for trial in &mut search.trials {
         for rung in 0..rungs {
             let shorter = u64::from(factor).saturating_pow(rungs - rung);
@@ -70,7 +72,7 @@ pub(crate) fn search(
     Some(search)
 }
 
-/// The cell of a rung, which trains for a part of the time. What its schedule does later than that does not happen.
+/// The cell of a rung, which trains for a part of the time. Milestones later than that do not happen; a cosine falls over the rung's length.
 fn shortened(cell: &Cell, rung: u32, part: u64) -> Cell {
     let mut spec = cell.spec.clone();
     spec.train.length = part_of(spec.train.length, part);
@@ -91,11 +93,32 @@ fn part_of(length: Extent, part: u64) -> Extent {
     }
 }
 
+/// What of a recipe comes too late for the shortest rung: it would choose by trainings in which that has no part.
+pub(crate) fn too_late(recipe: &Settings, settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
+    if !is_asked_for(recipe) {
+        return Vec::new();
+    }
+    let part = FACTOR.of(recipe).saturating_pow(RUNGS.of(recipe) as u32);
+    let mut short = spec.clone();
+    short.train.length = part_of(short.train.length, part);
+    let steps = training::steps(settings, &short);
+    // Of the training to the end the same was found already.
+    let whole = period::long_period(settings, &spec.strategy, training::steps(settings, spec));
+    let period = period::long_period(settings, &spec.strategy, steps)
+        .filter(|found| found.is_error() && whole.is_none());
+    let warm_up = lr_schedule::long_warm_up(settings, &short.train, &short.dataset);
+    let in_rung = |found: Finding| {
+        found.note(format!("in the shortest rung of [search], which trains for 1/{part} of the length"))
+    };
+    period.into_iter().chain(warm_up).map(in_rung).collect()
+}
+
 /// The runs of the rungs, one of each cell, the shortest first; their seed is that of no repeat, so that no run chooses what it judges.
 pub(crate) fn runs(search: &Search, cells: &[Cell], seeds: &[u64]) -> Vec<Run> {
     let first = seeds.first().copied().unwrap_or_default();
-    let others = (1..=seeds.len() as u64 + 1).map(|below| first.wrapping_sub(below));
-    let seed = others.clone().find(|seed| !seeds.contains(seed)).unwrap_or(first);
+    let below = (1..=seeds.len() as u64 + 1).filter_map(|below| first.checked_sub(below));
+    let above = (1..=seeds.len() as u64 + 1).map(|above| first.saturating_add(above));
+    let seed = below.chain(above).find(|seed| !seeds.contains(seed)).unwrap_or(first);
     let mut runs = Vec::new();
     for rung in 0..search.rungs as usize {
         let mut of_rung: Vec<usize> = search.trials.iter().map(|trial| trial.rungs[rung]).collect();
@@ -135,14 +158,20 @@ fn refused(settings: &Settings, search: &Search, cells: &[Cell]) -> Vec<Finding>
         let kept = Search { trials: Vec::new(), ..search.clone() }.sizes(fewest);
         let words: Vec<String> = kept.iter().map(usize::to_string).collect();
         found.push(wrong(
-            format!(
-                "{fewest} settings leave nothing to choose from in the last of {} rungs: {}",
-                search.rungs,
-                words.join(", ")
-            ),
+            match fewest {
+                1 => "an arm has one setting under a condition, and nothing to choose from".to_owned(),
+                _ => format!(
+                    "{fewest} settings leave nothing to choose from in the last of {} rungs: {}",
+                    search.rungs,
+                    words.join(", ")
+                ),
+            },
             most.map_or_else(
                 || "give each arm two settings or more under each condition".to_owned(),
-                |most| format!("take `rungs = {most}`, a smaller `factor`, or more settings"),
+                |most| match search.factor {
+                    2 => format!("take `rungs = {most}`, or more settings"),
+                    _ => format!("take `rungs = {most}`, a smaller `factor`, or more settings"),
+                },
             ),
         ));
     }
@@ -159,7 +188,7 @@ fn refused(settings: &Settings, search: &Search, cells: &[Cell]) -> Vec<Finding>
         ));
     }
     let part = u64::from(search.factor).saturating_pow(search.rungs);
-    let least = |spec: &crate::RunSpec| {
+    let least = |spec: &RunSpec| {
         let samples = spec.dataset.source.training_samples()? - spec.dataset.held_out()?;
         let batch = spec.train.global_batch.max(1);
         Some(part_of(spec.train.length, part).samples(samples, batch) / u64::from(batch))
@@ -171,6 +200,28 @@ fn refused(settings: &Settings, search: &Search, cells: &[Cell]) -> Vec<Finding>
         ));
     }
     found
+}
+
+/// A last rung that leaves one of many by a single run of each.
+fn crowded(settings: &Settings, search: &Search, cells: &[Cell]) -> Option<Finding> {
+    let sizes = search.sizes(fewest(search, cells));
+    let last = *sizes.get(search.rungs as usize - 1)?;
+    let rungs = (search.rungs..8).find(|rungs| {
+        let sizes = Search { rungs: *rungs, ..search.clone() }.sizes(sizes[0]);
+        sizes[*rungs as usize - 1] <= search.factor as usize
+    });
+    (last > search.factor as usize).then(|| {
+        let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
+        let found = Finding::new(
+            "R214",
+            format!("the last rung chooses one of {last} settings by one short training of each"),
+        )
+        .at_option(settings.span(RUNGS).or(settings.span(FACTOR)), words.join(", "));
+        match rungs {
+            Some(rungs) => found.cure(format!("take `rungs = {rungs}`, or fewer settings")),
+            None => found.cure("take a larger `factor`, or fewer settings"),
+        }
+    })
 }
 
 /// The least number of settings that an arm has under a condition.

@@ -132,6 +132,34 @@ fn searches_that_cannot_be_made() {
                     "[train]\nglobal-batch = 100\nsteps = 2\noptimizer = { kind = \"sgd\", lr = 0.1 }",
                 ],
             ),
+            (
+                "search with a rung that never meets the centre",
+                &[
+                    HELD_OUT,
+                    rates,
+                    few,
+                    "[train]\nglobal-batch = 40\nsteps = 60\noptimizer = { kind = \"sgd\", lr = 0.1 }",
+                    "[[strategy]]\nkind = \"d-sync\"",
+                    "[[strategy]]\nkind = \"easgd-async\"\nperiod = 24",
+                ],
+            ),
+            (
+                "search with a rung within the warm-up",
+                &[
+                    HELD_OUT,
+                    rates,
+                    few,
+                    "[train]\nglobal-batch = 40\nsteps = 60\noptimizer = { kind = \"sgd\", lr = 0.1 }\nlr-schedule = { warmup = \"30 steps\" }",
+                ],
+            ),
+            (
+                "search with a crowded last rung",
+                &[
+                    HELD_OUT,
+                    "[[sweep.random]]\ndraws = 40\ntrain.optimizer.lr = { log-uniform = [0.001, 1.0] }",
+                    "[search]\nrungs = 2",
+                ],
+            ),
             ("search that says nothing", &[HELD_OUT, rates, "[search]"]),
         ],
     );

@@ -67,6 +67,12 @@ pub(super) const WARNINGS: &[Code] = &[
         "`repeats.at-most` adds runs to arms whose comparison with the baseline is open. One arm has none.",
     ),
     code(
+        "R214",
+        "a search with a crowded last rung",
+        "From the last rung of `[search]` one setting goes on, however many there are: with more than `search.factor` of them, a single short \
+         training decides between many. More rungs leave fewer.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \
