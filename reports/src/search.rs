@@ -1,7 +1,7 @@
-//! Successive halving: which settings of each arm go on to the next rung, by the runs that a sweep has so far.
+//! Successive halving: which settings of each arm are promoted to the next rung, by the runs that a sweep has so far.
 //!
-//! Settings are ranked by the metric of the samples that are held out, at the end of the rung's run; of equal ones the first goes on. A
-//! run that diverged or failed has the worst value there is, and a setting without any other does not go on.
+//! Settings are ranked by the metric of the samples that are held out, at the end of the rung's run; of equal ones the first is
+//! promoted. A run that did not end as planned has no value, and its setting is given up.
 
 use crate::statistics::average;
 use crate::study::is_judged;
@@ -16,11 +16,11 @@ use store::{RunRow, RunState, SweepRows};
 pub struct Promotion {
     /// The cells of the next rung, or those that train to the end.
     pub needed: BTreeSet<usize>,
-    /// What each arm goes on with under each condition, a line each.
+    /// What each arm continues with under each condition, a line each.
     pub words: Vec<String>,
 }
 
-/// What goes on after the rung with this number, from 0. `None` if the sweep searches for nothing.
+/// What is promoted after the rung with this number, from 0. `None` if the sweep searches for nothing.
 pub fn promoted(rows: &SweepRows, rung: u32) -> Option<Promotion> {
     let search = rows.plan.search.as_ref()?;
     let mut promotion = Promotion { needed: BTreeSet::new(), words: Vec::new() };
@@ -214,7 +214,7 @@ impl<'a> Group<'a> {
         &self.trials[0].condition
     }
 
-    /// `d-sync at workers=2: lr=0.2 (91.2 %), lr=0.4 (90.1 %) of 9 settings go on`, by the metric at the end of the rung.
+    /// `d-sync at workers=2: lr=0.2 (91.2 %), lr=0.4 (90.1 %) of 9 settings are promoted`, by the metric at the end of the rung.
     fn words(&self, rung: u32, kept: &[&Trial]) -> String {
         let arm = self.plan.arms.get(self.cell().arm).map_or("?", |arm| &arm.name);
         let place =
@@ -227,13 +227,13 @@ impl<'a> Group<'a> {
         let listed: Vec<String> = kept.iter().map(with_value).collect();
         let last = rung + 1 == self.search.rungs;
         match kept {
-            [] => format!("{arm}{place}: none of {of} settings goes on, for none ended as planned"),
+            [] => format!("{arm}{place}: none of {of} settings is promoted, for none ended as planned"),
             [best] if last && self.ties(best) > 0 => {
                 format!("{arm}{place}: {} trains to the end; another one is as good", listed[0])
             }
             [_] if last => format!("{arm}{place}: {} is the best of {of}, and trains to the end", listed[0]),
-            [_] => format!("{arm}{place}: {} of {of} settings goes on", listed[0]),
-            _ => format!("{arm}{place}: {} of {of} settings go on", listed.join(", ")),
+            [_] => format!("{arm}{place}: {} of {of} settings is promoted", listed[0]),
+            _ => format!("{arm}{place}: {} of {of} settings are promoted", listed.join(", ")),
         }
     }
 }
@@ -417,7 +417,7 @@ mod tests {
         }
         let none = promoted(&rows, 0).unwrap();
         assert!(rates(&rows, &none.needed).iter().all(|(arm, _)| *arm == 0));
-        assert_eq!(none.words[1], "d-sync: none of 5 settings goes on, for none ended as planned");
+        assert_eq!(none.words[1], "d-sync: none of 5 settings is promoted, for none ended as planned");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Successive halving, of real runs: it finds what the whole grid finds, for less, and goes on where it was killed.
+//! Successive halving, of real runs: it finds what the whole grid finds, for less, and continues where it was killed.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, gone, wait_until};

@@ -76,6 +76,9 @@ pub(crate) struct Mark {
 /// Marks of one chart up to which each has a title of its own.
 const TITLED_MARKS: usize = 60;
 
+/// Positions at which the runs of an arm are compared; lines are thinned afterwards.
+const MOST_COMPUTED: usize = 2_000;
+
 struct Canvas {
     x: Scale,
     y: Scale,
@@ -210,15 +213,11 @@ impl Canvas {
     fn curve(&self, cell: &ArmCell, name: String, obstacles: &mut Obstacles) -> Curve {
         let whole: Vec<Vec<Place>> =
             cell.runs.iter().map(|judged| self.series.places(judged, self.axis)).collect();
-        let spread: Vec<(f64, [f64; 3])> = grid(&whole, (2 * self.points).min(MOST_POINTS))
-            .into_iter()
-            .filter_map(|x| Some((x, spread_at(&whole, x)?)))
-            .collect();
-        let upper = spread.iter().map(|(x, [_, _, high])| (*x, *high));
-        let lower = spread.iter().rev().map(|(x, [low, _, _])| (*x, *low));
-        let outline = upper.chain(lower).map(|(x, y)| self.place(x, y));
+        let spread = Spread::of(&whole, (2 * self.points).min(MOST_POINTS));
+        let outline = spread.high.into_iter().chain(spread.low.into_iter().rev());
+        let outline = outline.map(|(x, y)| self.place(x, y));
         let band = Path::tracing_by(self.grain, outline).closed().finish();
-        let median: Vec<Place> = spread.iter().map(|(x, [_, middle, _])| self.place(*x, *middle)).collect();
+        let median: Vec<Place> = spread.middle.into_iter().map(|(x, y)| self.place(x, y)).collect();
         let mut runs = String::new();
         for judged in &cell.runs {
             let drawn = self.series.drawn(judged, self.axis, self.points);
@@ -312,6 +311,27 @@ fn marker_up(x: f64, top: f64) -> String {
     Path::around([(x, top), (x + 6.0, top + 10.0), (x - 6.0, top + 10.0)]).finish()
 }
 
+/// The lowest, the median and the highest values of the runs along the axis.
+struct Spread {
+    low: Vec<Place>,
+    middle: Vec<Place>,
+    high: Vec<Place>,
+}
+
+impl Spread {
+    /// Each line has at most `most` points, and its extremes.
+    fn of(runs: &[Vec<Place>], most: usize) -> Self {
+        let places = grid(runs, MOST_COMPUTED);
+        let spread: Vec<(f64, [f64; 3])> =
+            places.into_iter().filter_map(|x| Some((x, spread_at(runs, x)?))).collect();
+        let line = |which: usize| {
+            let points: Vec<Place> = spread.iter().map(|(x, values)| (*x, values[which])).collect();
+            chart::thinned(points, most)
+        };
+        Self { low: line(0), middle: line(1), high: line(2) }
+    }
+}
+
 /// The positions of the median: the median position of the k-th point, for each k that half of the runs have; where
 /// there are too many, every few of them and the last.
 fn grid(runs: &[Vec<Place>], most: usize) -> Vec<f64> {
@@ -339,7 +359,8 @@ fn spread_at(runs: &[Vec<Place>], x: f64) -> Option<[f64; 3]> {
 }
 
 fn interpolated(run: &[Place], x: f64) -> Option<f64> {
-    let after = run.iter().position(|(at, _)| *at >= x)?;
+    // Positions only grow.
+    let after = Some(run.partition_point(|(at, _)| *at < x)).filter(|place| *place < run.len())?;
     let (right_x, right_y) = run[after];
     if after == 0 {
         return (right_x <= x).then_some(right_y);
@@ -360,6 +381,18 @@ mod tests {
         assert_eq!(interpolated(&run, 3.0), Some(20.0));
         assert_eq!(interpolated(&run, 0.5), None);
         assert_eq!(interpolated(&run, 3.5), None);
+    }
+
+    #[test]
+    fn a_spike_of_the_median_survives_among_many_points() {
+        let line = |offset: f64| -> Vec<Place> {
+            let value = |place: u32| if place == 777 { 9.0 + offset } else { offset };
+            (0..1_000).map(|place| (f64::from(place), value(place))).collect()
+        };
+        let spread = Spread::of(&[line(0.0), line(0.1), line(0.2)], 60);
+        for (line, spike) in [(spread.low, 9.0), (spread.middle, 9.1), (spread.high, 9.2)] {
+            assert!(line.len() <= 60 && line.contains(&(777.0, spike)), "{line:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@ use store::SweepRows;
 /// More searches have no chart of their own; the table has them all.
 const MOST_CHARTS: usize = 12;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) reading: String,

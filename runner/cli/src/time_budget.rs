@@ -70,7 +70,7 @@ impl TimeBudget {
     /// What is said of it when no further run fits.
     pub(crate) fn used(&self, left: usize, expected: Duration) -> String {
         format!(
-            "the time budget of {} is used: {} left, some {}; the same command goes on with them",
+            "the time budget of {} is used: {} left, some {}; the same command continues with them",
             human::whole(self.length),
             human::count(left, "run") + if left == 1 { " is" } else { " are" },
             human::whole(expected)

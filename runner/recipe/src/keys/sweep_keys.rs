@@ -59,7 +59,7 @@ pub(crate) const KEYS: &[Key] = &[
         "search",
         Kind::Table,
         "Successive halving over the axes and draws under `train.optimizer` and `train.lr-schedule`: under each condition, each arm trains \
-         all its settings for a short time, goes on with the best by the validation metric, for longer, and so on; its best one alone trains \
+         all its settings for a short time, continues with the best by the validation metric, for longer, and so on; its best one alone trains \
          to the end, `repeats.count` times, and is compared. Arms with the same number of settings have the same budget. Milestones later than a \
          short training do not happen in it, and a cosine falls over its length.",
     )
@@ -71,7 +71,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "search.factor",
         Kind::Whole(2, 10),
-        "One in this many settings goes on to the next rung, and trains this many times as long. With two rungs and a factor of three, nine settings train for a ninth of the length, three for a third, and one to the end.",
+        "One in this many settings is promoted to the next rung, and trains this many times as long. With two rungs and a factor of three, nine settings train for a ninth of the length, three for a third, and one to the end.",
     )
     .default("3")
     .sweep(),

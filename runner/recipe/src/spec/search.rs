@@ -1,7 +1,7 @@
 //! Successive halving: each arm searches its own settings, and trains few of them for long.
 //!
 //! Jamieson, K. and Talwalkar, A. (2016), "Non-stochastic best arm identification and hyperparameter optimization". All settings train
-//! for a short time; one of every `factor` goes on, and trains `factor` times as long, from the start; and so on, until one is left,
+//! for a short time; one of every `factor` is promoted, and trains `factor` times as long, from the start; and so on, until one is left,
 //! which trains to the end. Runs of a sweep follow each other, so that the asynchronous variant would gain nothing.
 
 use crate::{AxisValue, Plan, Run};
@@ -23,7 +23,7 @@ pub fn is_searched(path: &str) -> bool {
 pub struct Search {
     /// Number of shorter trainings before the one to the end.
     pub rungs: u32,
-    /// One in this many settings goes on, and trains this many times as long.
+    /// One in this many settings is promoted, and trains this many times as long.
     pub factor: u32,
     /// In the order of the cells.
     pub trials: Vec<Trial>,
@@ -43,7 +43,7 @@ pub struct Trial {
 }
 
 impl Search {
-    /// The number of `settings` that go on from the rung with this number, from 0: from the last one it is one.
+    /// The number of `settings` that are promoted from the rung with this number, from 0: from the last one it is one.
     pub fn kept(&self, settings: usize, rung: u32) -> usize {
         if rung + 1 >= self.rungs { settings.min(1) } else { settings.div_ceil(self.factor as usize) }
     }
@@ -121,7 +121,7 @@ impl Plan {
         self.cells.len() - rungs.sum::<usize>().min(self.cells.len())
     }
 
-    /// The runs that are made if as many are needed as can be: of a search as many of each rung as go on, the first that there are.
+    /// The runs that are made if as many are needed as can be: of a search as many of each rung as are promoted, the first that there are.
     pub fn most_needed(&self) -> Vec<&Run> {
         let Some(search) = &self.search else { return self.runs.iter().collect() };
         let mut needed: BTreeSet<usize> = BTreeSet::new();

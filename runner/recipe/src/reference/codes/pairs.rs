@@ -39,7 +39,7 @@ pub(super) const PAIRS: &[Code] = &[
     code(
         "R185",
         "a search that cannot be made",
-        "`[search]` lets each arm choose among its settings by short trainings, judged on samples that are held out, and goes on with the best. \
+        "`[search]` lets each arm choose among its settings by short trainings, judged on samples that are held out, and continues with the best. \
          That takes axes or draws under `train.optimizer` or `train.lr-schedule`, `dataset.validation`, more settings than the rungs leave \
          out, and a training that is long enough to be divided.",
     ),

@@ -69,7 +69,7 @@ pub(super) const WARNINGS: &[Code] = &[
     code(
         "R214",
         "a search with a crowded last rung",
-        "From the last rung of `[search]` one setting goes on, however many there are: with more than `search.factor` of them, a single short \
+        "From the last rung of `[search]` one setting is promoted, however many there are: with more than `search.factor` of them, a single short \
          training decides between many. More rungs leave fewer.",
     ),
     code(
