@@ -53,7 +53,7 @@ pub use mesh::{Deadlines, Heartbeat, Inventory, Member, PROTOCOL, wire_format};
 pub use node_facts::{NodeFacts, Nodes, hardware};
 pub use order::{Attempt, StopSignal};
 pub use outcome::{End, FaultOrigin, LostRank, Outcome, Whereabouts};
-pub use preflight::{Concern, ConcernLevel, Free, FreeResources, preflight};
+pub use preflight::{Concern, ConcernLevel, Free, FreeResources, kept_files, preflight};
 pub use process_exit::ProcessExit;
 pub use remote::{HostError, HostFault, HostState, Hosts, Inspect, Upload, Way, WayState, needs_hosts};
 pub use sockets::reap;

@@ -147,10 +147,15 @@ fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
     })
 }
 
+/// The bytes of the files that are kept of runs: the models that each begins and ends with, and its sample ids, as far as their recipe
+/// asks for them.
+pub fn kept_files<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> u64 {
+    specs.map(kept_of).fold(0, u64::saturating_add)
+}
+
 fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
-    // The models that a run begins and ends with are kept, and its sample ids where they are asked for; what it is
-    // evaluated with on the way goes before the next begins.
-    let kept = specs.iter().map(|spec| kept_of(spec)).fold(0, u64::saturating_add);
+    // What a run is evaluated with on the way goes before the next begins.
+    let kept = kept_files(specs.iter().copied());
     let passing =
         specs.iter().map(|spec| passing_snapshots_of(spec).saturating_add(checkpoints_of(spec))).max()?;
     let need = kept.saturating_add(passing);

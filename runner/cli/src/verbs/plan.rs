@@ -149,8 +149,21 @@ pub(crate) fn headline(plan: &Plan) -> String {
     for words in plan.graphs() {
         let _ = writeln!(out, "graph: {words}");
     }
+    out.push_str(&kept_words(plan).unwrap_or_default());
     out.push_str(&planning::evidence(plan));
     out
+}
+
+/// The room that models and sample ids take for good, where it is much.
+fn kept_words(plan: &Plan) -> Option<String> {
+    const MUCH: u64 = 10_000_000_000;
+    let specs = plan.most_needed().into_iter().map(|run| &plan.cells[run.cell].spec);
+    let kept = launch::kept_files(specs);
+    let words = || {
+        let size = human::bytes(kept);
+        format!("disk: {size} of models and sample ids are kept; `measure.models = \"none\"` keeps no model")
+    };
+    (kept >= MUCH).then(|| output::fold(&words(), output::width()).join("\n") + "\n")
 }
 
 /// `18 runs`, or `18 to 144 runs` where they are made until something is decided.

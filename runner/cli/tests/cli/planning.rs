@@ -319,4 +319,10 @@ fn ten_thousand_cells_are_planned() {
     let csv = kitchen.run(&["plan", "large.toml", "--format", "csv"]).code(0).out;
     println!("10,000 cells as CSV: {} ms", begun.elapsed().as_millis());
     assert_eq!(csv.lines().count(), 10_001);
+    // 648,010 weights at the start and at the end of each run.
+    let large = ["plan", "large.toml", "--set", "model.kind=mnist-mlp"];
+    let kept = "disk: 48.3 GiB of models and sample ids are kept";
+    assert!(kitchen.run(&large).code(0).out.contains(kept));
+    let none = [large.as_slice(), &["--set", "measure.models=none"]].concat();
+    assert!(!kitchen.run(&none).code(0).out.contains("disk: "));
 }
