@@ -3,9 +3,9 @@
 use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::search::setting;
 use crate::statistics::Estimate;
 use crate::study::{ArmCell, Condition, Measure};
+use crate::tuned::setting_words;
 use crate::verdict;
 use recipe::{Metric, Role};
 use record::{Category, Nanos};
@@ -110,7 +110,8 @@ fn setting_column(findings: &Findings, condition: &Condition) -> Option<Column> 
         let trial = search.trial_of(cell.index).filter(|_| !cell.runs.is_empty());
         let sort = trial.and_then(|trial| trial.setting.first()?.number);
         TextCell {
-            text: trial.map_or_else(|| "–".to_owned(), setting), sort: sort.unwrap_or(f64::INFINITY)
+            text: trial.map_or_else(|| "–".to_owned(), |trial| setting_words(&trial.setting)),
+            sort: sort.unwrap_or(f64::INFINITY),
         }
     });
     let meaning = "what the arm found best, by its short trainings".to_owned();

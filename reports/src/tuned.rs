@@ -121,6 +121,12 @@ impl Tuned {
     }
 }
 
+/// `lr=0.2 momentum=0.9`.
+pub(crate) fn setting_words(values: &[AxisValue]) -> String {
+    let word = |value: &AxisValue| format!("{}={}", value.short(), value.text);
+    values.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Why nothing can be chosen.
 fn check(findings: &Findings, searched: &BTreeSet<String>) -> Result<(), Untuned> {
     let cells = &findings.rows().plan.cells;
@@ -211,7 +217,7 @@ fn better(metric: Metric, one: f64, other: f64) -> bool {
 }
 
 /// Whether a value is the smallest or the largest that was tried.
-fn edge(value: &AxisValue, all: &[Vec<AxisValue>]) -> Option<(String, &'static str)> {
+pub(crate) fn edge(value: &AxisValue, all: &[Vec<AxisValue>]) -> Option<(String, &'static str)> {
     let own = value.number?;
     let numbers = all.iter().flatten().filter(|other| other.path == value.path).map(|other| other.number);
     let numbers: Vec<f64> = numbers.collect::<Option<_>>()?;

@@ -247,8 +247,7 @@ fn failures(findings: &Findings) -> TrustMark {
 
 /// A search tries settings that are too large.
 fn rungs_that_diverged(rows: &SweepRows) -> usize {
-    let in_rung =
-        |run: &&RunRow| rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some());
+    let in_rung = |run: &&RunRow| rows.plan.is_of_a_rung(run.cell);
     rows.runs.iter().filter(|run| run.state == RunState::Diverged).filter(in_rung).count()
 }
 

@@ -144,9 +144,7 @@ fn final_metric(findings: &Findings) -> String {
 
 fn runs(findings: &Findings) -> String {
     let rows = findings.rows();
-    let in_rung = |run: &recipe::Run| {
-        rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
-    };
+    let in_rung = |run: &recipe::Run| rows.plan.is_of_a_rung(run.cell);
     let to_the_end = || rows.plan.runs.iter().filter(|run| !in_rung(run));
     let mut seeds: Vec<u64> = to_the_end().map(|run| run.seed).collect();
     seeds.sort_unstable();

@@ -3,9 +3,10 @@
 use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Table, Tick, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::search::{Group, Outcome, setting};
+use crate::search::{Group, Outcome};
+use crate::tuned::{edge, setting_words};
 use crate::verdict::{metric_words, value_words};
-use recipe::{Plan, Trial};
+use recipe::{AxisValue, Plan, Trial};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::SweepRows;
@@ -116,7 +117,7 @@ fn chosen(findings: &Findings, group: &Group) -> Chosen {
     let cell = group.cell();
     let rungs = group.rungs();
     let (last, words) = match group.outcome() {
-        Outcome::Chosen(trial) => (Some(trial), setting(trial)),
+        Outcome::Chosen(trial) => (Some(trial), setting_words(&trial.setting)),
         Outcome::NoneLeft => (None, "none was left".to_owned()),
         Outcome::UnderWay => (None, "not known yet".to_owned()),
         Outcome::NotSelected => (None, "not in this selection".to_owned()),
@@ -140,7 +141,7 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     if groups.iter().any(|one| groups.iter().any(|other| unequal(one, other))) {
         said.push("Not all arms had the same number of settings: more of them find a better one.".to_owned());
     }
-    let mut at_edge: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    let mut at_edge: BTreeMap<(&str, String, &str), usize> = BTreeMap::new();
     let mut tied = 0;
     for group in groups {
         let name = findings.study.arm_name(group.cell().arm);
@@ -153,10 +154,9 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
             Outcome::UnderWay | Outcome::NotSelected => continue,
         };
         tied += usize::from(group.ties(last) > 0);
-        for value in &last.setting {
-            if let Some(side) = edge(value, group) {
-                *at_edge.entry((name, value.short(), side)).or_default() += 1;
-            }
+        let all: Vec<Vec<AxisValue>> = group.trials.iter().map(|trial| trial.setting.clone()).collect();
+        for (axis, side) in last.setting.iter().filter_map(|value| edge(value, &all)) {
+            *at_edge.entry((name, axis, side)).or_default() += 1;
         }
     }
     match (tied, groups.len()) {
@@ -178,20 +178,6 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
         )
     }));
     said
-}
-
-/// Whether a value is the smallest or the largest that was tried.
-fn edge(value: &recipe::AxisValue, group: &Group) -> Option<&'static str> {
-    let own = value.number?;
-    let all = group.trials.iter().flat_map(|trial| &trial.setting).filter(|other| other.path == value.path);
-    let numbers: Vec<f64> = all.map(|other| other.number).collect::<Option<_>>()?;
-    let least = numbers.iter().copied().fold(own, f64::min);
-    let most = numbers.iter().copied().fold(own, f64::max);
-    match (own <= least, own >= most) {
-        (true, false) => Some("smallest"),
-        (false, true) => Some("largest"),
-        (true, true) | (false, false) => None,
-    }
 }
 
 /// The metric of a trial in each rung, as far as it went, and at the end.
@@ -230,7 +216,12 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
             let (across, up) = at((place, value));
             Mark {
                 shape: marker(cell.arm, across, up, 4.0),
-                title: format!("{}: {} after {}", setting(trial), unit.short(*value), lengths[place]),
+                title: format!(
+                    "{}: {} after {}",
+                    setting_words(&trial.setting),
+                    unit.short(*value),
+                    lengths[place]
+                ),
             }
         };
         Line {
@@ -249,7 +240,9 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
             description: {
                 let settings = number_format::plural(group.trials.len(), "setting");
                 match outcome {
-                    Outcome::Chosen(trial) => format!("Of {settings}, {} was the best.", setting(trial)),
+                    Outcome::Chosen(trial) => {
+                        format!("Of {settings}, {} was the best.", setting_words(&trial.setting))
+                    }
                     Outcome::NoneLeft => format!("None of {settings} was left."),
                     Outcome::UnderWay | Outcome::NotSelected => {
                         format!("Of {settings}, the best is not known yet.")
@@ -274,7 +267,9 @@ fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String],
             Some(value) => unit.short(*value),
             None => group.state_of(rows, trial, place as u32).unwrap_or("–").to_owned(),
         };
-        table.rows.push([setting(trial)].into_iter().chain((0..lengths.len()).map(text)).collect());
+        table
+            .rows
+            .push([setting_words(&trial.setting)].into_iter().chain((0..lengths.len()).map(text)).collect());
     }
     table.cut(200);
     table

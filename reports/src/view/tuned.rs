@@ -5,10 +5,9 @@ use super::verdicts::{VerdictGroup, verdict_groups};
 use crate::chart::Key;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::tuned::{Choice, Tuned, Untuned};
+use crate::tuned::{Choice, Tuned, Untuned, setting_words};
 use crate::verdict::{self, metric_words, value_words};
 use crate::{Options, ReportError};
-use recipe::AxisValue;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +55,7 @@ impl Section {
         let choices = tuned.choices.iter().map(|choice| Row {
             key: Key::of_arm(choice.arm, findings.study.arm_name(choice.arm)),
             condition: choice.condition.clone(),
-            chosen: words(choice),
+            chosen: setting_words(&choice.values),
             score: value_words(tuned.metric, choice.score),
             tried: choice.tried.to_string(),
         });
@@ -124,10 +123,4 @@ fn cautions(tuned: &Tuned) -> Vec<String> {
         ));
     }
     cautions
-}
-
-/// `lr=0.2 momentum=0.9`.
-fn words(choice: &Choice) -> String {
-    let word = |value: &AxisValue| format!("{}={}", value.short(), value.text);
-    choice.values.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -187,7 +187,7 @@ pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
         .iter()
         .filter(|run| {
             // A search tries settings that are too large, and the page tells which.
-            let given_up = run.state == RunState::Diverged && is_of_a_rung(rows, run);
+            let given_up = run.state == RunState::Diverged && rows.plan.is_of_a_rung(run.cell);
             !given_up
                 && matches!(
                     run.state,
@@ -252,10 +252,6 @@ pub(crate) fn exit(rows: &SweepRows) -> Exit {
     if short { Exit::Short } else { Exit::Done }
 }
 
-fn is_of_a_rung(rows: &SweepRows, run: &RunRow) -> bool {
-    rows.plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
-}
-
 /// Whether an arm that searched for its settings has none left.
 fn searched_in_vain(rows: &SweepRows) -> bool {
     let Some(search) = &rows.plan.search else { return false };
@@ -266,7 +262,7 @@ fn searched_in_vain(rows: &SweepRows) -> bool {
 
 pub(crate) fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
     let target = rows.plan.cells[run.cell].spec.train.target;
-    let in_rung = is_of_a_rung(rows, run);
+    let in_rung = rows.plan.is_of_a_rung(run.cell);
     match run.state {
         // A rung is too short for the target, and a search tries rates that are too large.
         RunState::Done | RunState::Diverged if in_rung => false,

@@ -17,7 +17,7 @@ use record::Nanos;
 use reports::Look;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{
     AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Selection, Store, StoreError, SweepEnd, SweepId,
 };
@@ -145,8 +145,8 @@ impl Sweep<'_> {
             )),
         }
         for (number, (place, ((run, id), decision))) in round.iter().enumerate() {
-            let left = || round[number..].iter().filter(|(_, (_, decision))| is_trained(decision));
-            if self.is_used_up(all, left().map(|(_, ((run, _), _))| *run).collect()) {
+            let left = round[number..].iter().filter(|(_, (_, decision))| is_trained(decision));
+            if is_trained(decision) && self.is_used_up(all, left.map(|(_, ((run, _), _))| *run)) {
                 return Ok(SweepEnd::Interrupted);
             }
             let place = *place;
@@ -175,13 +175,13 @@ impl Sweep<'_> {
         Ok(SweepEnd::Done)
     }
 
-    /// Whether the next of the runs that are left does not fit in the time budget, which is said then.
-    fn is_used_up(&self, all: &Rounds<'_>, left: Vec<&Run>) -> bool {
-        let (Some(budget), Some(next)) = (self.time_budget, left.first()) else { return false };
-        let used = !budget.allows(all.durations.expected(next.cell));
+    /// Whether the first of the runs that are left does not fit in the time budget, which is said then.
+    fn is_used_up<'r>(&self, all: &Rounds<'_>, left: impl Iterator<Item = &'r Run>) -> bool {
+        let Some(budget) = self.time_budget else { return false };
+        let expected: Vec<Duration> = left.map(|run| all.durations.expected(run.cell)).collect();
+        let used = expected.first().is_some_and(|next| !budget.allows(*next));
         if used {
-            let expected = left.iter().map(|run| all.durations.expected(run.cell)).sum();
-            self.progress.looked(&budget.used(left.len(), expected));
+            self.progress.looked(&budget.used(expected.len(), expected.iter().sum()));
         }
         used
     }

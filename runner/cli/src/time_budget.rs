@@ -46,7 +46,7 @@ impl TimeBudget {
         Self { begun: Instant::now(), length }
     }
 
-    /// Whether a run that takes this long ends in time. The first one is started in any case.
+    /// Whether a run that takes this long ends in time.
     pub(crate) fn allows(&self, expected: Duration) -> bool {
         self.begun.elapsed() + expected <= self.length
     }

@@ -147,7 +147,7 @@ impl Progress {
         let mut state = self.state();
         let cell = &plan.cells[run.cell];
         let view = RunView::new(state.title(plan, run), cell, Instant::now());
-        state.run = Some(if is_of_a_rung(plan, run) { view.in_rung() } else { view });
+        state.run = Some(if plan.is_of_a_rung(run.cell) { view.in_rung() } else { view });
         let again = if number > 1 { format!(", attempt {number}") } else { String::new() };
         let line = state.plain.then(|| {
             format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, state.title(plan, run))
@@ -283,14 +283,11 @@ impl State {
     /// `d-sync workers=4, repeat 2 of 5`.
     fn title(&self, plan: &Plan, run: &Run) -> String {
         let label = &plan.cells[run.cell].label;
-        if self.repeats > 1 && !is_of_a_rung(plan, run) {
+        if self.repeats > 1 && !plan.is_of_a_rung(run.cell) {
             let most = if self.until_decided { "at most " } else { "" };
             format!("{label}, repeat {} of {most}{}", run.repeat + 1, self.repeats)
         } else {
             label.clone()
         }
     }
-}
-fn is_of_a_rung(plan: &Plan, run: &Run) -> bool {
-    plan.search.as_ref().is_some_and(|search| search.rung_of(run.cell).is_some())
 }

@@ -42,6 +42,13 @@ pub struct Trial {
     pub condition: String,
 }
 
+impl Trial {
+    /// The cell that trains in the rung with this number, from 0; after the last rung the one that trains to the end.
+    pub fn cell_in(&self, rung: u32) -> usize {
+        self.rungs.get(rung as usize).copied().unwrap_or(self.cell)
+    }
+}
+
 impl Search {
     /// The number of `settings` that are promoted from the rung with this number, from 0: from the last one it is one.
     pub fn kept(&self, settings: usize, rung: u32) -> usize {
@@ -107,6 +114,11 @@ impl Plan {
             .map_or_else(|| self.cells.get(cell).map_or("", |cell| &cell.condition), |trial| &trial.condition)
     }
 
+    /// Whether a cell is that of a rung: a short training, by which a setting is chosen.
+    pub fn is_of_a_rung(&self, cell: usize) -> bool {
+        self.search.as_ref().is_some_and(|search| search.rung_of(cell).is_some())
+    }
+
     /// Whether a run is made whatever the others show: not those after the first look, which are made where something is open, nor those of
     /// settings that have to be among the best first.
     pub fn is_certain(&self, run: &Run) -> bool {
@@ -127,9 +139,8 @@ impl Plan {
         let mut needed: BTreeSet<usize> = BTreeSet::new();
         for group in search.groups(self) {
             let sizes = search.sizes(group.len());
-            for (rung, size) in sizes.iter().enumerate() {
-                let cell = |trial: &&Trial| trial.rungs.get(rung).copied().unwrap_or(trial.cell);
-                needed.extend(group.iter().take(*size).map(cell));
+            for (rung, size) in (0..).zip(&sizes) {
+                needed.extend(group.iter().take(*size).map(|trial| trial.cell_in(rung)));
             }
         }
         self.runs.iter().filter(|run| needed.contains(&run.cell)).collect()

@@ -7,6 +7,7 @@ use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{AxisValue, Cell, Extent, Run, RunSpec};
+use std::collections::BTreeMap;
 
 const RUNGS: Defaulted<u64> = Defaulted::whole("search.rungs");
 const FACTOR: Defaulted<u64> = Defaulted::whole("search.factor");
@@ -61,11 +62,11 @@ pub(crate) fn search(
         return None;
     }
     findings.extend(crowded(settings, &search, cells));
+    let parts = search.parts();
     for trial in &mut search.trials {
-        for rung in 0..rungs {
-            let shorter = u64::from(factor).saturating_pow(rungs - rung);
+        for (rung, part) in (0..rungs).zip(&parts) {
             trial.rungs.push(cells.len());
-            let cell = shortened(&cells[trial.cell], rung, shorter);
+            let cell = shortened(&cells[trial.cell], rung, *part);
             cells.push(cell);
         }
     }
@@ -114,25 +115,15 @@ pub(crate) fn too_late(recipe: &Settings, settings: &Settings, spec: &RunSpec) -
 }
 
 /// The runs of the rungs, one of each cell, the shortest first; their seed is that of no repeat, so that no run chooses what it judges.
-pub(crate) fn runs(search: &Search, cells: &[Cell], seeds: &[u64]) -> Vec<Run> {
+pub(crate) fn runs(search: &Search, seeds: &[u64]) -> Vec<Run> {
     let first = seeds.first().copied().unwrap_or_default();
     let below = (1..=seeds.len() as u64 + 1).filter_map(|below| first.checked_sub(below));
     let above = (1..=seeds.len() as u64 + 1).map(|above| first.saturating_add(above));
     let seed = below.chain(above).find(|seed| !seeds.contains(seed)).unwrap_or(first);
-    let mut runs = Vec::new();
-    for rung in 0..search.rungs as usize {
-        let mut of_rung: Vec<usize> = search.trials.iter().map(|trial| trial.rungs[rung]).collect();
-        of_rung.sort_by_key(|cell| cells[*cell].arm);
-        of_rung.sort_by_key(|cell| first_of(cells, *cell));
-        runs.extend(of_rung.into_iter().map(|cell| Run { cell, repeat: 0, seed }));
-    }
-    runs
-}
-
-/// Arms at one setting follow each other.
-fn first_of(cells: &[Cell], cell: usize) -> usize {
-    let condition = &cells[cell].condition;
-    cells.iter().position(|other| other.condition == *condition).unwrap_or(cell)
+    // The arms at one setting follow each other, as the cells do.
+    let of_rung =
+        |rung: u32| search.trials.iter().map(move |trial| Run { cell: trial.cell_in(rung), repeat: 0, seed });
+    (0..search.rungs).flat_map(of_rung).collect()
 }
 
 /// Why no search can be made of the recipe.
@@ -226,11 +217,11 @@ fn crowded(settings: &Settings, search: &Search, cells: &[Cell]) -> Option<Findi
 
 /// The least number of settings that an arm has under a condition.
 fn fewest(search: &Search, cells: &[Cell]) -> usize {
-    let same = |one: &Trial, other: &Trial| {
-        cells[one.cell].arm == cells[other.cell].arm && one.condition == other.condition
-    };
-    let number = |trial: &Trial| search.trials.iter().filter(|other| same(trial, other)).count();
-    search.trials.iter().map(number).min().unwrap_or(0)
+    let mut numbers: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    for trial in &search.trials {
+        *numbers.entry((cells[trial.cell].arm, trial.condition.as_str())).or_default() += 1;
+    }
+    numbers.into_values().min().unwrap_or(0)
 }
 
 fn leaves_a_choice(search: &Search, settings: usize) -> bool {

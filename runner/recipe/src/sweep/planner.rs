@@ -110,7 +110,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         runs::order(&recipe.settings, &Points { cells: &cells, compared: &compared }, &seeds, &looks);
     let search = divided
         .and_then(|divided| halving::search(&recipe.settings, divided, &mut cells, &mut loader.findings));
-    let rungs = search.as_ref().map(|search| halving::runs(search, &cells, &seeds));
+    let rungs = search.as_ref().map(|search| halving::runs(search, &seeds));
     Some(Plan {
         name: name(&recipe.settings, request.path),
         question: recipe.settings.text(id("question")).to_owned(),

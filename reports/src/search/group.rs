@@ -1,0 +1,241 @@
+//! One search: what its runs have shown, and how far it has come.
+
+use crate::statistics::average;
+use crate::study::is_judged;
+use crate::tuned::{CHOSEN_BY, setting_words};
+use crate::verdict::value_words;
+use recipe::{Extent, Metric, Plan, Search, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{RunRow, RunState, SweepRows};
+
+/// A search: one arm under one condition.
+pub(crate) struct Group<'a> {
+    plan: &'a Plan,
+    search: &'a Search,
+    pub(crate) metric: Metric,
+    pub(crate) trials: Vec<&'a Trial>,
+    /// For each trial and rung the run's metric at the end.
+    scores: Vec<Vec<Score>>,
+}
+
+/// What a run of a rung came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Score {
+    /// The metric at its end.
+    Value(f64),
+    /// It did not end as planned, or measured nothing.
+    Nothing,
+    /// It is not made yet.
+    Waits,
+    /// The selection does not have it.
+    Unknown,
+}
+
+/// How far a search has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outcome<'a> {
+    /// The setting that trains to the end.
+    Chosen(&'a Trial),
+    /// Each setting diverged, or did not end as planned.
+    NoneLeft,
+    /// Runs of a rung are to be made.
+    UnderWay,
+    /// The page's selection leaves runs out.
+    NotSelected,
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn all(rows: &'a SweepRows, search: &'a Search) -> Vec<Self> {
+        let metric = metric(rows, search);
+        // The cell of a rung has one run.
+        let of_cells: BTreeMap<usize, &RunRow> = rows.runs.iter().map(|run| (run.cell, run)).collect();
+        let score = |cell: &usize| {
+            let Some(run) = of_cells.get(cell) else { return Score::Unknown };
+            match score(run, metric) {
+                Some(value) => Score::Value(value),
+                None if matches!(run.state, RunState::Pending | RunState::Running) => Score::Waits,
+                None => Score::Nothing,
+            }
+        };
+        let scores = |trial: &&Trial| trial.rungs.iter().map(score).collect();
+        let group = |trials: Vec<&'a Trial>| Self {
+            plan: &rows.plan,
+            search,
+            metric,
+            scores: trials.iter().map(scores).collect(),
+            trials,
+        };
+        search.groups(&rows.plan).into_iter().map(group).collect()
+    }
+
+    /// The trials that train in a rung, from 0, or, after the last of the rungs, to the end; the best first, and of equal ones the one
+    /// that was better in the rung before. None while a run before that is to be made.
+    pub(crate) fn survivors(&self, rung: u32) -> Vec<&'a Trial> {
+        let mut places: Vec<usize> = (0..self.trials.len()).collect();
+        for past in 0..rung.min(self.search.rungs) {
+            let kept = self.search.kept(places.len(), past);
+            let waits =
+                |place: &usize| matches!(self.scores[*place][past as usize], Score::Waits | Score::Unknown);
+            if places.iter().any(waits) {
+                return Vec::new();
+            }
+            let value = |place: &usize| self.score(*place, past);
+            places.retain(|place| value(place).is_some());
+            places.sort_by(|one, other| {
+                let [one, other] = [value(one), value(other)].map(Option::unwrap_or_default);
+                if self.metric.higher_is_better() { other.total_cmp(&one) } else { one.total_cmp(&other) }
+            });
+            places.truncate(kept);
+        }
+        places.into_iter().map(|place| self.trials[place]).collect()
+    }
+
+    /// How far the search has come.
+    pub(crate) fn outcome(&self) -> Outcome<'a> {
+        if let Some(chosen) = self.survivors(self.search.rungs).first() {
+            return Outcome::Chosen(chosen);
+        }
+        // Of later rungs most runs are never made.
+        let some = |of: fn(&Score) -> bool| {
+            (0..self.search.rungs).any(|rung| {
+                let in_rung = self.survivors(rung);
+                let place = |trial: &&Trial| self.trials.iter().position(|own| own.cell == trial.cell);
+                in_rung.iter().filter_map(place).any(|place| of(&self.scores[place][rung as usize]))
+            })
+        };
+        if some(|score| *score == Score::Unknown) {
+            Outcome::NotSelected
+        } else if some(|score| *score == Score::Waits) {
+            Outcome::UnderWay
+        } else {
+            Outcome::NoneLeft
+        }
+    }
+
+    /// Settings that were as good as the chosen one in the last rung, and others.
+    pub(crate) fn ties(&self, chosen: &Trial) -> usize {
+        let last = self.search.rungs.saturating_sub(1);
+        let best = self.score_of(chosen, last);
+        let tied = |trial: &&Trial| trial.cell != chosen.cell && self.score_of(trial, last) == best;
+        self.survivors(last).iter().filter(|trial| tied(trial)).count()
+    }
+
+    /// The metric of a trial, by its place, at the end of a rung.
+    fn score(&self, place: usize, rung: u32) -> Option<f64> {
+        match self.scores[place].get(rung as usize) {
+            Some(Score::Value(value)) => Some(*value),
+            Some(Score::Nothing | Score::Waits | Score::Unknown) | None => None,
+        }
+    }
+
+    /// What a run of a trial came to instead of a value: `diverged`, or nothing.
+    pub(crate) fn state_of(&self, rows: &SweepRows, trial: &Trial, rung: u32) -> Option<&'static str> {
+        let run = rows.runs.iter().find(|run| run.cell == trial.cell_in(rung))?;
+        let ended = !matches!(run.state, RunState::Pending | RunState::Running | RunState::NotNeeded);
+        (ended && score(run, self.metric).is_none()).then(|| run.state.name())
+    }
+
+    /// Number of rungs.
+    pub(crate) fn rungs(&self) -> u32 {
+        self.search.rungs
+    }
+
+    /// The metric of a trial at the end of a rung.
+    pub(crate) fn score_of(&self, trial: &Trial, rung: u32) -> Option<f64> {
+        let place = self.trials.iter().position(|own| own.cell == trial.cell)?;
+        self.score(place, rung)
+    }
+
+    /// The mean of the metric over the runs of a trial that trained to the end.
+    pub(crate) fn final_score(&self, rows: &SweepRows, trial: &Trial) -> Option<f64> {
+        let runs = rows.runs.iter().filter(|run| run.cell == trial.cell);
+        let values: Vec<f64> = runs.filter_map(|run| score(run, self.metric)).collect();
+        average(&values)
+    }
+
+    /// For how long its settings train, the shortest first.
+    pub(crate) fn lengths(&self) -> Vec<String> {
+        let cells = self.trials[0].rungs.iter().chain([&self.trials[0].cell]);
+        cells.map(|cell| length_words(self.plan.cells[*cell].spec.train.length)).collect()
+    }
+
+    /// Of its first trial: all have the same arm and condition.
+    pub(crate) fn cell(&self) -> &'a recipe::Cell {
+        &self.plan.cells[self.trials[0].cell]
+    }
+
+    /// The condition that it is made under.
+    pub(crate) fn condition(&self) -> &'a str {
+        &self.trials[0].condition
+    }
+
+    /// `d-sync at workers=2: lr=0.2 (91.2 %), lr=0.4 (90.1 %) of 9 settings are promoted`, by the metric at the end of the rung.
+    pub(super) fn words(&self, rung: u32, kept: &[&Trial]) -> String {
+        let arm = self.plan.arms.get(self.cell().arm).map_or("?", |arm| &arm.name);
+        let place =
+            if self.condition().is_empty() { String::new() } else { format!(" at {}", self.condition()) };
+        let of = self.survivors(rung).len();
+        let with_value = |trial: &&Trial| match self.score_of(trial, rung) {
+            Some(value) => format!("{} ({})", setting_words(&trial.setting), value_words(self.metric, value)),
+            None => setting_words(&trial.setting),
+        };
+        let listed: Vec<String> = kept.iter().map(with_value).collect();
+        let last = rung + 1 == self.search.rungs;
+        match kept {
+            [] => format!("{arm}{place}: none of {of} settings is promoted, for none ended as planned"),
+            [best] if last && self.ties(best) > 0 => {
+                format!("{arm}{place}: {} trains to the end; another one is as good", listed[0])
+            }
+            [_] if last => format!("{arm}{place}: {} is the best of {of}, and trains to the end", listed[0]),
+            [_] => format!("{arm}{place}: {} of {of} settings is promoted", listed[0]),
+            _ => format!("{arm}{place}: {} of {of} settings are promoted", listed.join(", ")),
+        }
+    }
+}
+
+/// A third of an epoch has many digits.
+fn length_words(length: Extent) -> String {
+    match length {
+        Extent::Epochs(epochs) => Extent::Epochs((epochs * 100.0).round() / 100.0).to_string(),
+        Extent::Steps(_) => length.to_string(),
+    }
+}
+
+/// The metric that settings are chosen by: that of the target, measured on the samples that are held out, if a run of a rung has it,
+/// else the first, in their fixed order, that one has. Before any has one it is the first.
+fn metric(rows: &SweepRows, search: &Search) -> Metric {
+    let rungs: BTreeSet<usize> = search.trials.iter().flat_map(|trial| trial.rungs.iter().copied()).collect();
+    let runs = || rows.runs.iter().filter(|run| rungs.contains(&run.cell));
+    let measured = |metric: &Metric| runs().any(|run| score(run, *metric).is_some());
+    let target = rows.plan.cells.iter().find_map(|cell| cell.spec.train.target);
+    let of_target = target.and_then(|target| target.metric.held_out());
+    of_target.into_iter().chain(CHOSEN_BY).find(measured).unwrap_or(CHOSEN_BY[0])
+}
+
+/// The metric at the end of a run that ended as planned.
+fn score(run: &RunRow, metric: Metric) -> Option<f64> {
+    let attempt = run.attempt.as_ref().filter(|_| run.state == RunState::Done && is_judged(run))?;
+    let last = attempt.metrics.iter().rev().find(|row| row.metric == metric)?;
+    Some(last.value).filter(|value| value.is_finite())
+}
+
+impl Group<'_> {
+    /// The cells that are known to be needed.
+    pub(super) fn due(&self, rows: &SweepRows) -> Vec<usize> {
+        let mut due = Vec::new();
+        for rung in 0..=self.search.rungs {
+            let cells: Vec<usize> = self.survivors(rung).iter().map(|trial| trial.cell_in(rung)).collect();
+            let over = !cells.iter().any(|cell| waits(rows, *cell));
+            due.extend(cells);
+            if !over {
+                break;
+            }
+        }
+        due
+    }
+}
+
+fn waits(rows: &SweepRows, cell: usize) -> bool {
+    let mut runs = rows.runs.iter().filter(|run| run.cell == cell);
+    runs.any(|run| matches!(run.state, RunState::Pending | RunState::Running))
+}
