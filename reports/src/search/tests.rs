@@ -1,3 +1,5 @@
+//! A search's section: what each arm chose, what it cost, and what it says before a rung is over.
+
 use super::*;
 use crate::sample::{GridAxis, Sample, on_grid};
 use crate::study::Study;
