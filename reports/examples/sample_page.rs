@@ -1,6 +1,8 @@
-//! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`.
+//! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`. After the kind of
+//! sweep may follow a folder for the page's figures.
 
 use reports::sample::{GridAxis, Sample, SampleArm, Straggler, on_grid, timelines, under_conditions};
+use reports::{FigureStyle, Palette};
 use std::time::Instant;
 use store::{RunState, SweepRows};
 
@@ -41,6 +43,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let page = reports::page(&rows, &spans, &options)?;
     let took = begin.elapsed();
     std::fs::write(&path, &page.html)?;
+    if let Some(folder) = std::env::args().nth(3) {
+        figures(&rows, &options, std::path::Path::new(&folder))?;
+    }
     #[expect(clippy::print_stdout, reason = "reports the page")]
     {
         let data: usize = page.data.iter().map(|file| file.text.len()).sum();
@@ -49,6 +54,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rows.runs.len(),
             page.html.len()
         );
+    }
+    Ok(())
+}
+
+/// Writes the figures of a page in colours and in greys.
+fn figures(
+    rows: &SweepRows,
+    options: &reports::Options,
+    folder: &std::path::Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(folder)?;
+    for name in reports::figures(rows, options)? {
+        for (palette, end) in [(Palette::Colour, ""), (Palette::Grey, "-grey")] {
+            let style = FigureStyle { palette, ..FigureStyle::default() };
+            if let Ok(drawn) = reports::figure(rows, name, options, &style)
+                && let Some(chart) = drawn.chart
+            {
+                std::fs::write(folder.join(format!("{name}{end}.svg")), chart.svg)?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! A study with its comparisons: the source of all sentences, tables and charts.
 
+use crate::chart::Sheet;
 use crate::comparison::{self, Comparison, Thresholds};
 use crate::looks;
 use crate::study::{ArmCell, Condition, PlacedCell, Study};
@@ -12,6 +13,8 @@ pub(crate) struct Findings<'a> {
     /// For each condition, in its order, the arms other than the baseline.
     pub(crate) comparisons: Vec<Vec<Comparison>>,
     pub(crate) thresholds: Thresholds,
+    /// What its charts are drawn on.
+    pub(crate) sheet: Sheet,
     /// Of each cell, in the order of [`Study::arm_cells`].
     waiting: Vec<Option<Waiting>>,
 }
@@ -28,7 +31,7 @@ impl<'a> Findings<'a> {
         };
         let comparisons = comparison::compare(&study, thresholds);
         let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();
-        Ok(Self { study, comparisons, thresholds, waiting })
+        Ok(Self { study, comparisons, thresholds, sheet: Sheet::Page, waiting })
     }
 
     /// The cells whose median run tells who waited for whom.

@@ -110,13 +110,16 @@ fn crates_use_what_the_architecture_lets_them() {
 
 #[test]
 fn each_library_has_one_crate_that_knows_it() {
-    let few: [(&str, &[&str]); 8] = [
+    let few: [(&str, &[&str]); 11] = [
         ("zeromq", &["mesh"]),
         ("png", &["pictures"]),
         ("zune-jpeg", &["pictures"]),
         ("sqlx", &["store"]),
         ("ureq", &["datasets"]),
         ("minijinja", &["reports"]),
+        ("roxmltree", &["reports"]),
+        ("simplecss", &["reports"]),
+        ("svg2pdf", &["cli"]),
         // The second is a part of the binding.
         ("tch", &["worker", "torch-native"]),
         ("torch-sys", &["worker", "torch-native"]),

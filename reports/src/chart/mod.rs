@@ -3,12 +3,14 @@
 mod path;
 mod row_label;
 mod scale;
+mod sheet;
 mod stretch;
 mod thinning;
 
 pub(crate) use path::{Grain, Path, coordinate, marker};
 pub(crate) use row_label::row_label;
 pub(crate) use scale::Scale;
+pub(crate) use sheet::Sheet;
 pub(crate) use stretch::Stretch;
 pub(crate) use thinning::{Place, thinned};
 
@@ -16,6 +18,9 @@ use serde::Serialize;
 
 /// Width of a full chart in its own units, which are about one pixel on a wide screen.
 pub(crate) const WIDTH: f64 = 1040.0;
+
+/// Room for a tick of a horizontal axis with its label.
+const TICK: f64 = 62.0;
 
 /// Numbers of colours, dashes and marks that distinguish arms.
 const COLOURS: usize = 8;
@@ -108,7 +113,7 @@ impl Area {
             right: coordinate(self.right),
             top: coordinate(self.top),
             bottom: coordinate(self.bottom),
-            x_ticks: x.ticks(8),
+            x_ticks: x.ticks((self.width / TICK).clamp(3.0, 8.0) as usize),
             y_ticks: y.ticks(6),
             x_label,
             y_label,

@@ -124,6 +124,25 @@ fn drawn(
     })
 }
 
+/// The names of a series' vertical axes.
+pub(crate) fn rise_names(series: Series) -> Vec<&'static str> {
+    Rise::of(series).iter().map(|rise| rise.name()).collect()
+}
+
+/// A series over one choice of its axes, horizontal and vertical, on the sheet of the findings.
+pub(crate) fn alone(
+    findings: &Findings,
+    condition: &Condition,
+    series: Series,
+    choice: [usize; 2],
+) -> Option<(Figure, Panel)> {
+    let chart = chart(findings, 0, condition, series)?;
+    let names = |arm| findings.study.arm_name(arm).to_owned();
+    let [axis, rise] = choice;
+    let choice = curves::Choice { series, axis, rise, points: MOST_POINTS, sheet: findings.sheet };
+    Some((chart.figure, curves::alone(condition, choice, &names)))
+}
+
 fn metric_reading(metric: Metric, condition: &Condition) -> String {
     let better = if metric.higher_is_better() { "higher" } else { "lower" };
     let target = if condition.target.is_some() {

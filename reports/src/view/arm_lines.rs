@@ -70,7 +70,7 @@ pub(crate) fn lines(findings: &Findings, axes: &Axes, words: Words) -> Option<Ar
     let ends: Vec<f64> = all().flat_map(reach).collect();
     let high = ends.iter().copied().reduce(f64::max)?;
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
-    let area = Area::wide(380.0);
+    let area = findings.sheet.wide(380.0);
     let unit = Unit::of_seconds(values.iter().copied().fold(f64::INFINITY, f64::min));
     let y = if spans_a_decade(&values) {
         Scale::new(low / 1.15..=high * 1.15, area.bottom..=area.top, unit.factor)

@@ -4,7 +4,7 @@ use super::described::Names;
 use super::rise::{Rise, vertical_scale};
 use super::series::{Axis, MOST_POINTS, Series};
 use super::target_label::{Obstacles, TargetLine};
-use crate::chart::{self, Area, Frame, Grain, Path, Place, Scale, coordinate, marker};
+use crate::chart::{self, Frame, Grain, Path, Place, Scale, Sheet, coordinate, marker};
 use crate::number_format;
 use crate::statistics;
 use crate::study::{ArmCell, Condition, JudgedRun};
@@ -103,13 +103,15 @@ pub(crate) struct Choice {
     pub(crate) rise: usize,
     /// Of each line.
     pub(crate) points: usize,
+    pub(crate) sheet: Sheet,
 }
 
-/// Every choice of a series.
+/// Every choice of a series on the page.
 pub(crate) fn choices(series: Series, points: usize) -> impl Iterator<Item = Choice> {
+    let sheet = Sheet::Page;
     let axes = 0..series.axes().len();
     axes.flat_map(move |axis| {
-        (0..Rise::of(series).len()).map(move |rise| Choice { series, axis, rise, points })
+        (0..Rise::of(series).len()).map(move |rise| Choice { series, axis, rise, points, sheet })
     })
 }
 
@@ -131,6 +133,14 @@ pub(crate) fn panels(
     panels
 }
 
+/// One choice that stands alone: it draws its curves itself.
+pub(crate) fn alone(condition: &Condition, choice: Choice, names: Names) -> Panel {
+    Panel { place: FIRST.to_owned(), ..panel(condition, choice, names) }
+}
+
+/// The place of the panel that has the outlines of the marks.
+const FIRST: &str = "0-0";
+
 impl Panel {
     /// Whether all shapes are the same, whatever the marks are called.
     fn draws_as(&self, other: &Self) -> bool {
@@ -150,7 +160,7 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
     let Choice { series, points, .. } = choice;
     let axis = series.axes()[choice.axis];
     let rise = Rise::of(series)[choice.rise];
-    let area = Area::wide(400.0);
+    let area = choice.sheet.wide(400.0);
     let judged = || condition.cells.iter().flat_map(|cell| &cell.runs);
     let runs: Vec<Vec<Place>> = judged().map(|judged| series.drawn(judged, axis, points)).collect();
     let largest = runs.iter().flatten().map(|(x, _)| *x).fold(0.0, f64::max);

@@ -113,7 +113,8 @@ impl Section {
         }
         let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
-        let area = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
+        let page = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
+        let area = findings.sheet.square(page);
         let x = Scale::new(0.0..=longest * 1.05, area.left..=area.right, unit.factor);
         let y = Scale::new(0.0..=longest * 1.05, area.bottom..=area.top, unit.factor);
         let labels =
@@ -145,6 +146,20 @@ impl Section {
             probes: probes(findings),
             missing,
         })
+    }
+}
+
+impl Section {
+    /// The rows as text.
+    pub(crate) fn table(&self) -> Table {
+        let mut table =
+            Table::new(["arm", "condition", "predicted step", "measured step", "error", "missed most"]);
+        for row in &self.rows {
+            let cells =
+                [&row.key.name, &row.condition, &row.predicted, &row.measured, &row.error, &row.missed];
+            table.rows.push(cells.map(Clone::clone).to_vec());
+        }
+        table
     }
 }
 

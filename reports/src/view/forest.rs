@@ -2,7 +2,7 @@
 
 use super::scoreboard::{Band, round_label};
 use super::winner_map::clipped;
-use crate::chart::{Figure, Key, Path, Scale, Table, Tick, WIDTH, arm_style, coordinate, marker};
+use crate::chart::{Figure, Key, Path, Scale, Sheet, Table, Tick, arm_style, coordinate, marker};
 use crate::comparison::{Comparison, Grade};
 use crate::findings::Findings;
 use crate::number_format;
@@ -88,7 +88,7 @@ impl Found<'_> {
 }
 
 impl Forest {
-    /// `None` if the page has one condition or nothing to compare.
+    /// `None` if nothing is compared, or on the page if it has one condition.
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let mut found: Vec<Found> = Vec::new();
         for (condition, comparisons) in findings.conditions() {
@@ -98,7 +98,8 @@ impl Forest {
                 comparison,
             }));
         }
-        if !findings.has_conditions() || found.iter().all(|row| row.size().is_none()) {
+        let told_elsewhere = findings.sheet == Sheet::Page && !findings.has_conditions();
+        if told_elsewhere || found.iter().all(|row| row.size().is_none()) {
             return None;
         }
         found.sort_by_key(|row| row.arm);
@@ -156,7 +157,10 @@ fn finding(findings: &Findings, found: &[Found]) -> String {
             rows.iter().filter_map(|row| Some((row.size()?, row.condition))).collect();
         known.sort_by(|left, right| left.0.total_cmp(&right.0));
         let name = findings.study.arm_name(rows[0].arm);
-        let words = |size: &(f64, &str)| format!("{} at {}", number_format::times(size.0.exp()), size.1);
+        let words = |size: &(f64, &str)| {
+            let at = if size.1.is_empty() { String::new() } else { format!(" at {}", size.1) };
+            format!("{}{at}", number_format::times(size.0.exp()))
+        };
         match known.as_slice() {
             [] => {}
             [only] => said.push(format!("{name}: {}.", words(only))),
@@ -169,17 +173,60 @@ fn finding(findings: &Findings, found: &[Found]) -> String {
 const ROW: f64 = 18.0;
 const HEAD: f64 = 26.0;
 const TOP: f64 = 26.0;
+
+/// Where a forest's columns are: labels, intervals, words.
+#[derive(Clone, Copy)]
+struct Columns {
+    width: f64,
+    /// Letters of a label.
+    letters: usize,
+    left: f64,
+    right: f64,
+    /// Whether the words of a row have room for the interval.
+    with_interval: bool,
+}
+
+impl Columns {
+    fn of(findings: &Findings, found: &[Found]) -> Self {
+        let sheet = findings.sheet;
+        let longest = found.iter().map(|row| row_name(findings, row).chars().count()).max().unwrap_or(0);
+        let width = sheet.width();
+        match sheet {
+            Sheet::Page => Self {
+                width,
+                letters: LABEL,
+                left: (LETTER * longest.min(LABEL) as f64 + 14.0).max(90.0),
+                right: width - WORDS,
+                with_interval: true,
+            },
+            Sheet::Figure { width } => Self::of_figure(width, longest.min(LABEL)),
+        }
+    }
+}
+
+/// Room for the words of a row: on the page, in a figure, and in one that has room for ratios only.
 const WORDS: f64 = 150.0;
+const FIGURE_WORDS: f64 = 132.0;
+const RATIOS: f64 = 52.0;
+
+/// Room for the intervals of a figure, at least.
+const INTERVALS: f64 = 96.0;
+
+/// Width of a letter of a label, and that of a figure's, where room is scarce.
+const LETTER: f64 = 7.4;
+const FIGURE_LETTER: f64 = 6.3;
 
 impl ForestChart {
     fn of(findings: &Findings, found: &[Found], words: [&str; 2], finding: String) -> Self {
-        let longest = found.iter().map(|row| row.condition.chars().count()).max().unwrap_or(0);
-        let left = (7.4 * longest.min(LABEL) as f64 + 14.0).max(90.0);
-        let scale = scale(found, findings.thresholds.min_effect, [left, WIDTH - WORDS]);
+        let columns = Columns::of(findings, found);
+        let sides = [columns.left, columns.right];
+        let scale = scale(found, findings.thresholds.min_effect, sides);
         let (mut heads, mut rows) = (Vec::new(), Vec::new());
         let mut y = TOP;
         for row in found {
-            if heads.is_empty() || rows.last().is_some_and(|(arm, _)| *arm != row.arm) {
+            let is_first = heads.is_empty() || rows.last().is_some_and(|(arm, _)| *arm != row.arm);
+            // With one condition the row itself is named after the arm.
+            if is_first && findings.has_conditions() {
                 y += HEAD;
                 heads.push(Head {
                     key: Key::of_arm(row.arm, findings.study.arm_name(row.arm)),
@@ -187,7 +234,7 @@ impl ForestChart {
                     y: coordinate(y - 6.0),
                 });
             }
-            rows.push((row.arm, drawn(findings, row, &scale, [left, y + ROW / 2.0])));
+            rows.push((row.arm, drawn(findings, row, &scale, (columns, y + ROW / 2.0))));
             y += ROW;
         }
         let bottom = y + 4.0;
@@ -201,7 +248,7 @@ impl ForestChart {
                 reading: String::new(),
                 table: table(findings, found),
             },
-            width: coordinate(WIDTH),
+            width: coordinate(columns.width),
             height: coordinate(bottom + 26.0),
             top: coordinate(TOP),
             bottom: coordinate(bottom),
@@ -211,11 +258,22 @@ impl ForestChart {
                 one: coordinate(scale.at(0.0)),
             },
             band_height: coordinate(bottom - TOP),
-            ticks: ticks(&scale, [left, WIDTH - WORDS]),
+            ticks: ticks(&scale, sides),
             tick_y: coordinate(bottom + 18.0),
             heads,
             rows: rows.into_iter().map(|(_, row)| row).collect(),
         }
+    }
+}
+
+impl Columns {
+    /// Labels are never cut short for want of room: rows would no longer differ.
+    fn of_figure(width: f64, letters: usize) -> Self {
+        let left = FIGURE_LETTER * letters as f64 + 20.0;
+        let (words, with_interval) =
+            if left + INTERVALS + FIGURE_WORDS <= width { (FIGURE_WORDS, true) } else { (RATIOS, false) };
+        let width = width.max(left + INTERVALS + words);
+        Self { width, letters, left, right: width - words, with_interval }
     }
 }
 
@@ -251,8 +309,13 @@ fn ticks(scale: &Scale, places: [f64; 2]) -> Vec<Tick> {
     kept.into_iter().map(|(ratio, at)| Tick { at: coordinate(at), label: round_label(ratio) }).collect()
 }
 
-fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: [f64; 2]) -> ForestRow {
-    let [left, y] = at;
+/// What a row is called: by its condition, or by its arm where there is one condition.
+fn row_name<'a>(findings: &'a Findings, row: &'a Found) -> &'a str {
+    if findings.has_conditions() { row.condition } else { findings.study.arm_name(row.arm) }
+}
+
+fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: (Columns, f64)) -> ForestRow {
+    let (columns, y) = at;
     let speed = row.comparison.speed();
     let place = |size: f64| scale.at(size.clamp(scale.low(), scale.high()));
     let mut interval = Path::default();
@@ -273,21 +336,26 @@ fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: [f64; 2]) -> Fores
     let words = words(row);
     ForestRow {
         style: arm_style(row.arm),
-        label: clipped(row.condition, LABEL),
-        label_x: coordinate(left - 10.0),
+        label: clipped(row_name(findings, row), columns.letters),
+        label_x: coordinate(columns.left - 10.0),
         y: coordinate(y + 4.0),
         interval: interval.finish(),
         mark: estimate.map_or(String::new(), |ratio| marker(row.arm, place(ratio), y, size)),
         kind,
-        words_x: coordinate(WIDTH - WORDS + 12.0),
+        words_x: coordinate(columns.right + 12.0),
         title: format!(
             "{}, {}: {words}, {}",
             findings.study.arm_name(row.arm),
             row.condition,
             row.comparison.grade.name()
         ),
-        words,
+        words: if columns.with_interval { words } else { shorter(words) },
     }
+}
+
+/// Words without their interval.
+fn shorter(words: String) -> String {
+    words.split_once(" (").map_or(words.clone(), |(ratio, _)| ratio.to_owned())
 }
 
 /// `1.50× (1.31×–1.72×)`; the grade where there is no ratio.

@@ -133,6 +133,9 @@ fn outcomes<'s>(
     found
 }
 
+/// The chart of one of several conditions on the page.
+const SMALL: Area = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
+
 /// `None` for fewer than two outcomes.
 fn chart(
     findings: &Findings,
@@ -147,11 +150,7 @@ fn chart(
     }
     let beaten: Vec<bool> =
         found.iter().map(|own| found.iter().any(|other| own.is_beaten_by(other, metric))).collect();
-    let area = if name.is_empty() {
-        Area::wide(380.0)
-    } else {
-        Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 }
-    };
+    let area = if name.is_empty() { findings.sheet.wide(380.0) } else { findings.sheet.small(SMALL) };
     let seconds: Vec<f64> = found.iter().map(|outcome| outcome.seconds).collect();
     let (least, most) = ends(&seconds);
     let unit = Unit::of_seconds(least);

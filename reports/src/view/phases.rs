@@ -2,7 +2,7 @@
 
 use super::condition_title;
 use super::described;
-use crate::chart::{Figure, Key, Scale, Table, Tick, WIDTH, coordinate, row_label};
+use crate::chart::{Figure, Key, Scale, Sheet, Table, Tick, coordinate, row_label};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
@@ -65,7 +65,15 @@ pub(crate) struct Segment {
 }
 
 const LABELS: f64 = 168.0;
+
+/// Width of a letter of a label.
+const LETTER: f64 = 6.9;
+
+/// Where the shares begin on the page.
 const SPLIT: f64 = 640.0;
+
+/// Room for the words at the end of a bar.
+const TOTAL: f64 = 74.0;
 const BAR: f64 = 24.0;
 /// Of the communication of all lanes, beneath the bar.
 const LANE: f64 = 7.0;
@@ -104,9 +112,8 @@ impl Phases {
         let lanes = measured.iter().flat_map(|measured| &measured.lanes);
         let longest = lanes.map(|(_, shares)| shares.length).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
-        let absolute = Scale::new(0.0..=longest, LABELS..=SPLIT - 74.0, unit.factor);
-        let relative = Scale::new(0.0..=1.0, SPLIT..=WIDTH - 16.0, 100.0);
-        let mut layout = Layout { y: 34.0, bars: Vec::new(), headings: Vec::new(), absolute, relative, unit };
+        let names = measured.iter().flat_map(|measured| &measured.lanes).map(|(name, _)| name.as_str());
+        let mut layout = Layout::new(findings.sheet, Columns::of(findings.sheet, names), longest, unit);
         for Measured { condition, lanes } in &measured {
             if findings.has_conditions() {
                 layout.heading(condition);
@@ -123,16 +130,52 @@ impl Phases {
     }
 }
 
+/// Where the labels, the times and the shares end.
+struct Columns {
+    labels: f64,
+    times: f64,
+    /// `None` in a figure for print, which shows times only.
+    shares: Option<f64>,
+}
+
+impl Columns {
+    fn of<'a>(sheet: Sheet, names: impl Iterator<Item = &'a str>) -> Self {
+        match sheet {
+            Sheet::Page => Self { labels: LABELS, times: SPLIT, shares: Some(sheet.width() - 16.0) },
+            Sheet::Figure { width } => {
+                let letters = names.flat_map(row_label).map(|line| line.chars().count()).max().unwrap_or(0);
+                Self { labels: (letters as f64 * LETTER + 18.0).min(LABELS), times: width, shares: None }
+            }
+        }
+    }
+}
+
 struct Layout {
     y: f64,
     bars: Vec<PhaseBar>,
     headings: Vec<Tick>,
+    sheet: Sheet,
+    labels: f64,
     absolute: Scale,
-    relative: Scale,
+    /// Of shares of the step.
+    relative: Option<Scale>,
     unit: Unit,
 }
 
 impl Layout {
+    fn new(sheet: Sheet, columns: Columns, longest: f64, unit: Unit) -> Self {
+        Self {
+            y: 34.0,
+            bars: Vec::new(),
+            headings: Vec::new(),
+            sheet,
+            labels: columns.labels,
+            absolute: Scale::new(0.0..=longest, columns.labels..=columns.times - TOTAL, unit.factor),
+            relative: columns.shares.map(|right| Scale::new(0.0..=1.0, columns.times..=right, 100.0)),
+            unit,
+        }
+    }
+
     fn heading(&mut self, name: &str) {
         self.headings.push(Tick { at: coordinate(self.y + 14.0), label: name.to_owned() });
         self.y += 26.0;
@@ -146,14 +189,9 @@ impl Layout {
             let share = seconds / shares.length;
             let title =
                 format!("{name}, {phase}: {}, {}", self.unit.short(*seconds), number_format::percent(share));
-            let shape = rectangles(
-                [
-                    (self.absolute.at(at), self.absolute.length(*seconds)),
-                    (self.relative.at(share_at), self.relative.length(share)),
-                ],
-                self.y,
-                BAR,
-            );
+            let time = (self.absolute.at(at), self.absolute.length(*seconds));
+            let part = self.relative.as_ref().map(|scale| (scale.at(share_at), scale.length(share)));
+            let shape = rectangles([time].into_iter().chain(part), self.y, BAR);
             segments.push(segment(*phase, shape, title));
             at += seconds;
             share_at += share;
@@ -181,7 +219,8 @@ impl Layout {
         let exposed = shares.exposed.unwrap_or(0.0);
         let hidden = shares.hidden.unwrap_or(0.0);
         let kinds = [("exposed", (0.0, exposed)), ("hidden", (exposed, hidden))];
-        let scales = [(&self.absolute, 1.0), (&self.relative, shares.length)];
+        let relative = self.relative.as_ref().map(|scale| (scale, shares.length));
+        let scales: Vec<(&Scale, f64)> = [(&self.absolute, 1.0)].into_iter().chain(relative).collect();
         let top = self.y + BAR + 3.0;
         kinds
             .into_iter()
@@ -190,8 +229,9 @@ impl Layout {
                 let amount = self.unit.short(seconds);
                 let share = number_format::percent(seconds / shares.length);
                 let title = format!("{name}, {kind} communication: {amount}, {share}");
-                let places =
-                    scales.map(|(scale, whole)| (scale.at(from / whole), scale.length(seconds / whole)));
+                let places = scales
+                    .iter()
+                    .map(|(scale, whole)| (scale.at(from / whole), scale.length(seconds / whole)));
                 Segment {
                     style: kind.to_owned(),
                     hatch: format!("hatch-{kind}"),
@@ -223,17 +263,17 @@ impl Layout {
                     .to_owned(),
                 table,
             },
-            width: coordinate(WIDTH),
+            width: coordinate(self.sheet.width()),
             height: coordinate(self.y + 22.0),
             legend: legend(),
-            scales: vec![
-                grid(&self.absolute, 6, format!("time per step ({})", self.unit.name)),
-                grid(&self.relative, 4, "share of the step (%)".to_owned()),
-            ],
+            scales: [grid(&self.absolute, 6, format!("time per step ({})", self.unit.name))]
+                .into_iter()
+                .chain(self.relative.as_ref().map(|scale| grid(scale, 4, "share of the step (%)".to_owned())))
+                .collect(),
             headings: self.headings,
             bars: self.bars,
             axis_y: coordinate(self.y + 8.0),
-            label_x: coordinate(LABELS - 12.0),
+            label_x: coordinate(self.labels - 12.0),
         }
     }
 }
@@ -243,7 +283,7 @@ fn segment(phase: Phase, shape: String, title: String) -> Segment {
 }
 
 /// One outline of several rectangles, each from its left end and as long as is said, between `top` and `top + height`.
-fn rectangles(places: [(f64, f64); 2], top: f64, height: f64) -> String {
+fn rectangles(places: impl Iterator<Item = (f64, f64)>, top: f64, height: f64) -> String {
     let rectangle = |(left, width): (f64, f64)| {
         // Nothing that was measured is invisible.
         let right = left + width.max(0.1);
@@ -256,7 +296,7 @@ fn rectangles(places: [(f64, f64); 2], top: f64, height: f64) -> String {
             coordinate(top)
         )
     };
-    places.map(rectangle).concat()
+    places.map(rectangle).collect()
 }
 
 /// The CSS class of a phase.

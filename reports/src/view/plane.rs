@@ -121,16 +121,16 @@ fn relatives<'s>(condition: &Condition<'s>, comparisons: &[Comparison]) -> Vec<R
 const TOTALS: [f64; 13] =
     [0.1, 0.2, 1.0 / 3.0, 0.5, 2.0 / 3.0, 1.0 / 1.2, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0];
 
+/// The chart of all conditions, and that of one of several, on the page.
+const ALL: Area = Area { width: 760.0, height: 480.0, left: 58.0, right: 744.0, top: 28.0, bottom: 436.0 };
+const SMALL: Area = Area { width: 500.0, height: 360.0, left: 58.0, right: 488.0, top: 28.0, bottom: 316.0 };
+
 /// `None` if nothing is compared.
 fn plane(findings: &Findings, number: usize, name: String, found: &[Relative]) -> Option<Plane> {
     if found.is_empty() {
         return None;
     }
-    let area = if name.is_empty() {
-        Area { width: 760.0, height: 480.0, left: 58.0, right: 744.0, top: 28.0, bottom: 436.0 }
-    } else {
-        Area { width: 500.0, height: 360.0, left: 58.0, right: 488.0, top: 28.0, bottom: 316.0 }
-    };
+    let area = findings.sheet.square(if name.is_empty() { ALL } else { SMALL });
     let x = scale(found.iter().map(|relative| relative.steps), [area.left, area.right]);
     let y = scale(found.iter().map(|relative| relative.time), [area.bottom, area.top]);
     let base = findings.study.arm_name(findings.study.baseline);

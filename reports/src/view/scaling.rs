@@ -210,7 +210,8 @@ fn chart(
     kind: Kind,
     finding: &str,
 ) -> ScalingChart {
-    let area = Area { width: 500.0, height: 320.0, left: 52.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let page = Area { width: 500.0, height: 320.0, left: 52.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let area = findings.sheet.small(page);
     let points = || found.iter().flat_map(|scaling| scaling.points.iter().map(move |point| (scaling, point)));
     let workers: BTreeSet<u32> = points().map(|(_, point)| point.workers).collect();
     let few = f64::from(workers.first().copied().unwrap_or(1));

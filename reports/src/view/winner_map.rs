@@ -1,7 +1,7 @@
 //! Which arm won under each pair of values of two axes, with the line on which two arms are equally fast.
 
 use crate::axes::{Axes, Axis, AxisPoint};
-use crate::chart::{self, Figure, Path, Table, Tick, coordinate, marker};
+use crate::chart::{self, Figure, Path, Sheet, Table, Tick, coordinate, marker};
 use crate::crossing::{GridPlace, RatioGrid};
 use crate::findings::Findings;
 use crate::number_format;
@@ -161,6 +161,9 @@ pub(crate) fn log_ratio(findings: &Findings, condition: usize, arm: usize) -> Op
 /// Widths of one map, of a few maps and of many.
 const WIDTHS: [f64; 3] = [960.0, 490.0, 325.0];
 
+/// Right of a map.
+const MARGIN: f64 = 8.0;
+
 /// Up to this number of maps two stand side by side, beyond it three.
 const FEW_MAPS: usize = 4;
 
@@ -169,7 +172,10 @@ pub(crate) fn map(source: Source, slice: &Slice, all: usize, description: String
     let (columns, rows) = (source.x().values.len(), source.y().values.len());
     let widest = |axis: &Axis| axis.values.iter().map(|value| value.text.chars().count()).max().unwrap_or(0);
     let left = (7.0 * widest(source.y()) as f64 + 16.0).clamp(40.0, 170.0);
-    let most = WIDTHS[usize::from(all > 1) + usize::from(all > FEW_MAPS)];
+    let most = match source.findings.sheet {
+        Sheet::Page => WIDTHS[usize::from(all > 1) + usize::from(all > FEW_MAPS)],
+        Sheet::Figure { width } => width - MARGIN,
+    };
     let least = if all > FEW_MAPS { 46.0 } else { 60.0 };
     let cell = Size { width: ((most - left) / columns as f64).clamp(least, 190.0), height: 46.0 };
     let layout = Layout { left, cell, rows };
@@ -202,7 +208,7 @@ pub(crate) fn map(source: Source, slice: &Slice, all: usize, description: String
             table: table(source, slice),
         },
         name,
-        width: coordinate(left + cell.width * columns as f64 + 8.0),
+        width: coordinate(left + cell.width * columns as f64 + MARGIN),
         height: coordinate(bottom + BELOW),
         left: coordinate(left),
         x_label: source.x().name.clone(),

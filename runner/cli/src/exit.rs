@@ -1,7 +1,7 @@
 //! How the program ends: documented exit codes, and failures that know theirs.
 
 use launch::LaunchError;
-use reports::{JoinError, ReportError};
+use reports::{FigureError, JoinError, ReportError};
 use std::io;
 use std::process::ExitCode;
 use store::{SelectionError, StoreError};
@@ -130,6 +130,22 @@ impl From<ReportError> for Failure {
             _ => Exit::Internal,
         };
         Self::of(exit, error)
+    }
+}
+
+impl From<FigureError> for Failure {
+    fn from(error: FigureError) -> Self {
+        let cure = match error {
+            FigureError::Report(error) => return error.into(),
+            FigureError::Malformed(_) => return Self::of(Exit::Internal, error),
+            FigureError::Absent { .. } => "`bakeoff figure` lists the figures of a sweep",
+            FigureError::SeveralConditions { .. } => {
+                "select one of them, as in `bakeoff figure accuracy \"last and workers=4\" -o fig.pdf`"
+            }
+            FigureError::NoSuchAxis { .. } => "name one of those, or leave it out",
+            FigureError::TooNarrow { .. } => "take a column of 85 mm and letters of 8 pt, or more of both",
+        };
+        Self::of(Exit::Usage, error).cure(cure)
     }
 }
 

@@ -17,6 +17,7 @@ mod machines;
 mod model_table;
 mod output;
 mod page;
+mod pdf;
 mod planning;
 mod progress;
 mod recorder;

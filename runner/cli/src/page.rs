@@ -115,10 +115,10 @@ pub(crate) fn prepare(file: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a file whole or not at all: a half page would look like a page.
-pub(crate) fn save(file: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn save(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     let (folder, beside) = places(file)?;
     let saved = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&beside, text))
+        .and_then(|()| fs::write(&beside, content))
         .and_then(|()| fs::rename(&beside, file));
     saved.map_err(|error| {
         // The partial file is of no use.

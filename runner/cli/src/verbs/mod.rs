@@ -10,6 +10,7 @@ pub(crate) mod describe_texts;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod figure;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
@@ -135,6 +136,9 @@ pub(crate) enum Verb {
     /// Make the page of a sweep.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
+    /// Write one chart or table of a page, for print.
+    #[command(after_help = figure::EXAMPLES)]
+    Figure(figure::FigureArgs),
     /// Compare two selections of runs; fail if one is slower.
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::CompareArgs),
@@ -182,6 +186,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Diff(args) => diff::execute(&args, &context),
         Verb::Logs(args) => logs::execute(&args, &context),
         Verb::Report(args) => report::execute(&args, &context),
+        Verb::Figure(args) => figure::execute(&args, &context),
         Verb::Compare(args) => compare::execute(&args, &context),
         Verb::Publish(args) => publish::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),

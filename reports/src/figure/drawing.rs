@@ -1,0 +1,356 @@
+//! What each figure consists of: the page's charts on a sheet of its width, their legend, their numbers.
+
+use super::legend::{Entry, Legend, Sample};
+use super::plain::plain;
+use super::{FigureError, FigureName, FigureStyle, POINT, only_condition};
+use crate::axes::Axes;
+use crate::chart::{Figure, Key, Sheet, Table, coordinate};
+use crate::findings::Findings;
+use crate::render;
+use crate::view::curves::Panel;
+use crate::view::series::Series;
+use crate::view::{accuracy, forecast, forest, front, overview, phases, plane, scaling, scoreboard};
+use crate::winner;
+use roxmltree::Document;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A figure before its legend has a place.
+pub(super) struct Drawing {
+    title: String,
+    pub(super) caption: String,
+    legend: Vec<Entry>,
+    pub(super) charts: Vec<Chart>,
+    pub(super) table: Table,
+}
+
+/// A chart of a figure.
+pub(super) struct Chart {
+    /// Id of the section that the page's style sheet knows it by; empty where that is of no account.
+    section: &'static str,
+    /// Above it; empty where the figure has one chart.
+    name: String,
+    /// With classes.
+    svg: String,
+}
+
+/// Between two charts.
+const GAP: f64 = 14.0;
+
+/// Room for the name of a chart.
+const NAME: f64 = 20.0;
+
+/// Speed-up and efficiency stand side by side where each has at least this width.
+const PAIRED: f64 = 330.0;
+
+/// A figure as a file.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) svg: String,
+    /// Millimetres.
+    pub(super) height: f64,
+    /// How much its letters had to shrink for it to fit.
+    pub(super) scale: f64,
+}
+
+/// Everything that the template of a figure shows.
+#[derive(Serialize)]
+struct View<'a> {
+    width: String,
+    height: String,
+    /// Width on paper.
+    millimetres: String,
+    /// Height on paper, in millimetres.
+    high: String,
+    font: &'a str,
+    title: &'a str,
+    caption: &'a str,
+    legend: Legend,
+    charts: Vec<Placed<'a>>,
+}
+
+/// A chart in its place.
+#[derive(Serialize)]
+struct Placed<'a> {
+    section: &'static str,
+    name: &'a str,
+    x: String,
+    y: String,
+    scale: String,
+    svg: &'a str,
+}
+
+/// What the charts of a figure are drawn on.
+pub(super) fn sheet(name: FigureName, width: f64) -> Sheet {
+    let half = (width - GAP) / 2.0;
+    let paired = name == FigureName::Scaling && half >= PAIRED;
+    Sheet::Figure { width: if paired { half } else { width } }
+}
+
+impl Drawing {
+    /// `None` where the page has no such figure.
+    pub(super) fn of(
+        findings: &Findings,
+        name: FigureName,
+        style: &FigureStyle,
+    ) -> Result<Option<Self>, FigureError> {
+        let has_axes = matches!(name, FigureName::Accuracy | FigureName::Loss);
+        for (what, value) in [("axis", &style.by), ("scale", &style.scale)] {
+            if !has_axes && !value.is_empty() {
+                let known = vec!["one only".to_owned()];
+                return Err(FigureError::NoSuchAxis { name, what, value: value.clone(), known });
+            }
+        }
+        match name {
+            FigureName::Winners => winners(findings),
+            FigureName::Forest => forest_of(findings),
+            FigureName::Scaling => scaling_of(findings),
+            FigureName::Plane => plane_of(findings),
+            FigureName::Front => front_of(findings),
+            FigureName::Accuracy | FigureName::Loss => curves(findings, name, style),
+            FigureName::Phases => phases_of(findings),
+            FigureName::Forecast => forecast_of(findings),
+            FigureName::Scoreboard => scoreboard_of(findings),
+        }
+    }
+
+    pub(super) fn text(&self, width: f64, style: &FigureStyle) -> Result<Text, FigureError> {
+        let sizes = self.charts.iter().map(|chart| size(&chart.svg)).collect::<Result<Vec<_>, _>>()?;
+        let widest = sizes.iter().map(|size| size[0]).fold(0.0, f64::max).max(1.0);
+        let columns = if widest * 2.0 + GAP <= width + 1.0 { 2 } else { 1 };
+        let scale = (width / widest).min(1.0);
+        let legend = Legend::of(&self.legend, width);
+        let mut charts = Vec::new();
+        let mut y = legend.height;
+        for (row, sizes) in self.charts.chunks(columns).zip(sizes.chunks(columns)) {
+            if row.iter().any(|chart| !chart.name.is_empty()) {
+                y += NAME;
+            }
+            for (column, chart) in row.iter().enumerate() {
+                charts.push(Placed {
+                    section: chart.section,
+                    name: &chart.name,
+                    x: coordinate(column as f64 * (width - widest)),
+                    y: coordinate(y),
+                    scale: format!("{scale:.4}"),
+                    svg: &chart.svg,
+                });
+            }
+            y += scale * sizes.iter().map(|size| size[1]).fold(0.0, f64::max) + GAP;
+        }
+        let height = y - GAP;
+        let millimetre = style.letter * POINT / super::LETTER;
+        let view = View {
+            width: coordinate(width),
+            height: coordinate(height),
+            millimetres: format!("{:.2}", width * millimetre),
+            high: format!("{:.2}", height * millimetre),
+            font: &style.font,
+            title: &self.title,
+            caption: &self.caption,
+            legend,
+            charts,
+        };
+        let svg = plain(&render::text("figure.svg", &view)?, style.palette)?;
+        Ok(Text { svg, height: height * millimetre, scale })
+    }
+}
+
+/// Width and height of a chart in its own units.
+fn size(svg: &str) -> Result<[f64; 2], roxmltree::Error> {
+    let document = Document::parse(svg)?;
+    let values = document.root_element().attribute("viewBox").unwrap_or_default();
+    let values: Vec<f64> = values.split(' ').filter_map(|value| value.parse().ok()).collect();
+    Ok(match values[..] {
+        [_, _, width, height] => [width, height],
+        _ => [0.0, 0.0],
+    })
+}
+
+/// A chart by the template that the page has for it.
+fn chart(template: &str, view: &impl Serialize) -> Result<Chart, FigureError> {
+    let svg = render::text(template, view)?.trim().to_owned();
+    Ok(Chart { section: "", name: String::new(), svg })
+}
+
+/// The only thing that a template shows, under its name there.
+fn named<'a, T>(name: &'a str, shown: &'a T) -> BTreeMap<&'a str, &'a T> {
+    BTreeMap::from([(name, shown)])
+}
+
+/// What the template of curves shows.
+#[derive(Serialize)]
+struct Alone<'a> {
+    figure: &'a Figure,
+    panel: &'a Panel,
+}
+
+/// A figure of one chart.
+fn single(figure: &Figure, caption: String, legend: Vec<Entry>, chart: Chart) -> Drawing {
+    Drawing { title: figure.title.clone(), caption, legend, charts: vec![chart], table: figure.table.clone() }
+}
+
+fn marks(keys: Vec<Key>) -> Vec<Entry> {
+    Entry::of(Sample::Mark, keys)
+}
+
+fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(axes) = Axes::of(&findings.study) else { return Ok(None) };
+    let Some(found) = overview::Overview::of(findings, &axes, &winner::winners(findings)) else {
+        return Ok(None);
+    };
+    if let Some(lines) = &found.lines {
+        let legend = Entry::of(Sample::Line, found.legend);
+        let drawn = chart("arm_lines.svg", &named("lines", lines))?;
+        return Ok(Some(single(&lines.figure, found.answer, legend, drawn)));
+    }
+    let Some(first) = found.maps.first() else { return Ok(None) };
+    let (title, mut table) = (first.figure.title.clone(), first.figure.table.clone());
+    let several = found.maps.len() > 1;
+    if several {
+        table = Table { rows: Vec::new(), ..table };
+        table.columns.insert(0, "map".to_owned());
+    }
+    let mut charts = Vec::new();
+    for map in &found.maps {
+        let drawn = chart("winner_map.svg", &named("map", map))?;
+        charts.push(Chart { name: map.name.clone(), ..drawn });
+        if several {
+            let named = |row: &Vec<String>| [std::slice::from_ref(&map.name), row.as_slice()].concat();
+            table.rows.extend(map.figure.table.rows.iter().map(named));
+        }
+    }
+    let won = |area: overview::Area| Entry { sample: Sample::Won, key: area.key, hatch: area.hatch };
+    let legend = found.areas.into_iter().map(won).collect();
+    Ok(Some(Drawing { title, caption: found.answer, legend, charts, table }))
+}
+
+fn forest_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = forest::Forest::of(findings) else { return Ok(None) };
+    let drawn = chart("forest.svg", &named("chart", &found.front))?;
+    Ok(Some(single(&found.front.figure, found.finding, Vec::new(), drawn)))
+}
+
+fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(axes) = Axes::of(&findings.study) else { return Ok(None) };
+    let Some(found) = scaling::Scaling::of(findings, &axes) else { return Ok(None) };
+    let mut charts = Vec::new();
+    let mut table = Table::default();
+    let mut captions = Vec::new();
+    for panel in &found.panels {
+        for one in &panel.charts {
+            let drawn = chart("scaling.svg", &named("chart", one))?;
+            charts.push(Chart { name: panel.name.clone(), ..drawn });
+        }
+        table.columns.clone_from(&panel.table.columns);
+        table.rows.extend(panel.table.rows.iter().cloned());
+        captions.push(panel.finding.clone());
+    }
+    let title = "Speed-up and efficiency over the number of workers".to_owned();
+    let legend = Entry::of(Sample::Line, found.legend);
+    Ok(Some(Drawing { title, caption: captions.join(" "), legend, charts, table }))
+}
+
+fn plane_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = plane::Planes::of(findings) else { return Ok(None) };
+    let Some(first) = found.charts.first() else { return Ok(None) };
+    let drawn = chart("plane.svg", &named("chart", first))?;
+    Ok(Some(single(&first.figure, first.figure.description.clone(), marks(found.legend), drawn)))
+}
+
+fn front_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = front::Fronts::of(findings) else { return Ok(None) };
+    let Some(first) = found.charts.first() else { return Ok(None) };
+    let drawn = chart("front.svg", &named("chart", first))?;
+    Ok(Some(single(&first.figure, first.figure.description.clone(), marks(found.legend), drawn)))
+}
+
+fn curves(
+    findings: &Findings,
+    name: FigureName,
+    style: &FigureStyle,
+) -> Result<Option<Drawing>, FigureError> {
+    only_condition(findings, name)?;
+    let Some(condition) = findings.study.conditions.first() else { return Ok(None) };
+    let series = match name {
+        FigureName::Loss => Series::TrainingLoss,
+        _ => match condition.metric {
+            Some(metric) => Series::Metric(metric),
+            None => return Ok(None),
+        },
+    };
+    let choose = |what, value: &str, known: Vec<&'static str>| {
+        let found = if value.is_empty() { Some(0) } else { known.iter().position(|name| *name == value) };
+        found.ok_or_else(|| FigureError::NoSuchAxis {
+            name,
+            what,
+            value: value.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+        })
+    };
+    let axis = choose("axis", &style.by, series.axes().iter().map(|axis| axis.name()).collect())?;
+    let rise = choose("scale", &style.scale, accuracy::rise_names(series))?;
+    let Some((figure, panel)) = accuracy::alone(findings, condition, series, [axis, rise]) else {
+        return Ok(None);
+    };
+    let key = |arm| Key::of_arm(arm, findings.study.arm_name(arm));
+    let legend = condition.cells.iter().map(|cell| key(cell.arm)).collect();
+    let caption = [figure.description.as_str(), &panel.left].join(" ").trim().to_owned();
+    let drawn = chart("curves.svg", &Alone { figure: &figure, panel: &panel })?;
+    Ok(Some(single(&figure, caption, Entry::of(Sample::Line, legend), drawn)))
+}
+
+fn phases_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = phases::Phases::of(findings) else { return Ok(None) };
+    let segments = found.bars.iter().flat_map(|bar| bar.segments.iter().chain(&bar.lanes));
+    let shown: BTreeSet<&str> = segments.map(|segment| segment.style.as_str()).collect();
+    let keys = found.legend.iter().flat_map(|group| &group.keys);
+    let area = |key: &Key| Entry {
+        sample: Sample::Area,
+        hatch: key.mark.clone(),
+        key: Key { mark: String::new(), ..key.clone() },
+    };
+    let mut legend: Vec<Entry> = keys.filter(|key| shown.contains(key.style.as_str())).map(area).collect();
+    for kind in ["exposed", "hidden"].into_iter().filter(|kind| shown.contains(kind)) {
+        let key = Key { style: kind.to_owned(), name: format!("{kind} communication"), mark: String::new() };
+        legend.push(Entry { sample: Sample::Area, key, hatch: format!("hatch-{kind}") });
+    }
+    let drawn = chart("phases.svg", &named("phases", &found))?;
+    Ok(Some(single(&found.figure, found.figure.description.clone(), legend, drawn)))
+}
+
+fn forecast_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = forecast::Section::of(findings) else { return Ok(None) };
+    let mut keys: Vec<Key> = Vec::new();
+    for row in &found.rows {
+        if !keys.contains(&row.key) {
+            keys.push(row.key.clone());
+        }
+    }
+    let drawn = chart("forecast.svg", &named("forecast", &found))?;
+    let drawn = Chart { section: "forecast", ..drawn };
+    let figure = Figure { table: found.table(), ..found.figure.clone() };
+    Ok(Some(single(&figure, found.figure.description.clone(), marks(keys), drawn)))
+}
+
+fn scoreboard_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    only_condition(findings, FigureName::Scoreboard)?;
+    let Some(board) = scoreboard::boards(findings).into_iter().next() else { return Ok(None) };
+    let mut table = Table::new(["arm"]);
+    table.columns.extend(board.columns.iter().map(|column| column.name.clone()));
+    table.columns.push("verdict".to_owned());
+    for row in &board.rows {
+        let mut cells = vec![row.key.name.clone()];
+        cells.extend(row.cells.iter().map(|cell| cell.text.clone()));
+        cells.push(row.grade.clone());
+        table.rows.push(cells);
+    }
+    let caption = format!("Results of each arm, {}.", board.condition);
+    Ok(Some(Drawing {
+        title: "Scoreboard".to_owned(),
+        caption,
+        legend: Vec::new(),
+        charts: Vec::new(),
+        table,
+    }))
+}

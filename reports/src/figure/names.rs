@@ -1,0 +1,82 @@
+//! The figures that there are.
+
+use std::fmt;
+
+/// A chart or a table of a page that can stand alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FigureName {
+    /// Which arm wins where: lines over one axis, a map over two.
+    Winners,
+    /// Ratios of all arms under all conditions.
+    Forest,
+    /// Speed-up and efficiency over the number of workers.
+    Scaling,
+    /// Steps and time per step, relative to the baseline.
+    Plane,
+    /// Time and quality.
+    Front,
+    /// A metric over training.
+    Accuracy,
+    /// The training loss over training.
+    Loss,
+    /// Phases of a step.
+    Phases,
+    /// Predicted and measured step times.
+    Forecast,
+    /// The arms with their results; a table.
+    Scoreboard,
+}
+
+impl FigureName {
+    /// All of them, in the order of the page.
+    pub const ALL: [Self; 10] = [
+        Self::Winners,
+        Self::Forest,
+        Self::Scaling,
+        Self::Plane,
+        Self::Front,
+        Self::Accuracy,
+        Self::Loss,
+        Self::Phases,
+        Self::Forecast,
+        Self::Scoreboard,
+    ];
+
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Winners => "winners",
+            Self::Forest => "forest",
+            Self::Scaling => "scaling",
+            Self::Plane => "plane",
+            Self::Front => "front",
+            Self::Accuracy => "accuracy",
+            Self::Loss => "loss",
+            Self::Phases => "phases",
+            Self::Forecast => "forecast",
+            Self::Scoreboard => "scoreboard",
+        }
+    }
+
+    /// What it shows.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Winners => "which arm wins where: lines over one axis, maps over two",
+            Self::Forest => "the speed-up of every arm with its interval",
+            Self::Scaling => "speed-up and efficiency over the number of workers",
+            Self::Plane => "steps to the target and time per step, relative to the baseline",
+            Self::Front => "time and final quality, and what no other arm beats in both",
+            Self::Accuracy => "the metric of one condition over training",
+            Self::Loss => "the training loss of one condition",
+            Self::Phases => "where the time of a step goes",
+            Self::Forecast => "predicted and measured step times",
+            Self::Scoreboard => "the arms of one condition with their results, as a table only",
+        }
+    }
+}
+
+impl fmt::Display for FigureName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,170 @@
+//! Figures stand alone: every reference leads somewhere, nothing is left of the page's style sheet, and names stay text.
+
+use super::*;
+use crate::sample::{GridAxis, Sample, on_grid};
+use roxmltree::{Document, Node};
+use std::collections::BTreeSet;
+
+fn duel() -> SweepRows {
+    Sample { repeats: 3, ..Sample::duel() }.rows()
+}
+
+/// Two arms over numbers of workers and of parameters.
+fn grid() -> SweepRows {
+    let one = Sample { repeats: 3, epochs: (4, 4), ..Sample::duel() }.rows();
+    let axes = [
+        GridAxis::new("nodes.workers", &[2.0, 4.0, 8.0]),
+        GridAxis::new("model.parameters", &[1e4, 1e6, 1e7]),
+    ];
+    on_grid(&one, &axes, |arm, at| {
+        if arm == 0 { 4e-3 + 3e-10 * at[0] * at[1] } else { 6e-3 + 1e-4 * at[0] + 1e-10 * at[1] }
+    })
+}
+
+fn drawn(rows: &SweepRows, name: FigureName, style: &FigureStyle) -> DrawnFigure {
+    figure(rows, name, &Options::default(), style).unwrap()
+}
+
+fn charts(rows: &SweepRows, style: &FigureStyle) -> Vec<(FigureName, String)> {
+    let chart = |name| match figure(rows, name, &Options::default(), style) {
+        Ok(drawn) => Some((name, drawn.chart?.svg)),
+        Err(FigureError::SeveralConditions { .. }) => None,
+        Err(error) => panic!("{name}: {error}"),
+    };
+    figures(rows, &Options::default()).unwrap().into_iter().filter_map(chart).collect()
+}
+
+fn attribute<'a>(node: &Node<'a, '_>, name: &str) -> Option<&'a str> {
+    node.attribute(name)
+}
+
+#[test]
+fn nothing_is_left_of_the_style_sheet_and_every_reference_leads_somewhere() {
+    let styles = [FigureStyle::default(), FigureStyle { palette: Palette::Grey, ..FigureStyle::default() }];
+    let mut seen = BTreeSet::new();
+    for rows in [duel(), grid()] {
+        for (name, svg) in styles.iter().flat_map(|style| charts(&rows, style)) {
+            seen.insert(name);
+            for left in ["var(", "light-dark", "class=", "<style", "__", " style="] {
+                assert!(!svg.contains(left), "{name}: {left}");
+            }
+            let document = Document::parse(&svg).unwrap();
+            let ids: BTreeSet<&str> =
+                document.descendants().filter_map(|node| attribute(&node, "id")).collect();
+            for node in document.descendants() {
+                for value in node.attributes().map(|attribute| attribute.value()) {
+                    let inside = value.strip_prefix("url(#").and_then(|rest| rest.strip_suffix(')'));
+                    if let Some(id) =
+                        inside.or(value.strip_prefix('#').filter(|_| node.tag_name().name() == "use"))
+                    {
+                        assert!(ids.contains(id), "{name}: {value}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(seen.len() >= 7, "{seen:?}");
+}
+
+#[test]
+fn arms_have_the_colours_of_the_page_or_greys() {
+    let median = |svg: &str, dash: &str| {
+        let document = Document::parse(svg).unwrap();
+        let mut paths =
+            document.descendants().filter(|node| attribute(node, "stroke-dasharray") == Some(dash));
+        paths.next().and_then(|path| attribute(&path, "stroke")).unwrap().to_owned()
+    };
+    let rows = duel();
+    let colours = drawn(&rows, FigureName::Accuracy, &FigureStyle::default()).chart.unwrap().svg;
+    assert_eq!(
+        (median(&colours, "none"), median(&colours, "9 4")),
+        ("#0067a8".to_owned(), "#cc5200".to_owned())
+    );
+    let grey = FigureStyle { palette: Palette::Grey, ..FigureStyle::default() };
+    let greys = drawn(&rows, FigureName::Accuracy, &grey).chart.unwrap().svg;
+    let painted = greys.split('#').skip(1).filter_map(|rest| rest.get(..6));
+    for colour in painted.filter(|colour| colour.bytes().all(|digit| digit.is_ascii_hexdigit())) {
+        assert!(colour[..2] == colour[2..4] && colour[2..4] == colour[4..], "{colour}");
+    }
+}
+
+#[test]
+fn a_figure_is_as_wide_as_the_column_and_its_letters_as_high_as_asked() {
+    for (width, letter) in [(85.0, 8.0), (178.0, 9.0)] {
+        let style = FigureStyle { width, letter, ..FigureStyle::default() };
+        for (name, svg) in charts(&grid(), &style) {
+            let document = Document::parse(&svg).unwrap();
+            let root = document.root_element();
+            assert_eq!(attribute(&root, "width"), Some(format!("{width:.2}mm").as_str()), "{name}");
+            let units: f64 = attribute(&root, "viewBox").unwrap().split(' ').nth(2).unwrap().parse().unwrap();
+            // A letter of twelve units is as many points as asked.
+            let points = 12.0 * width / units / POINT;
+            assert!((points - letter).abs() < 0.01, "{name}: {points}");
+        }
+    }
+}
+
+#[test]
+fn names_stay_text() {
+    let mut rows = duel();
+    rows.plan.arms[1].name = "<script>&\"'\u{1F980}".to_owned();
+    let (name, svg) = charts(&rows, &FigureStyle::default()).remove(0);
+    let document = Document::parse(&svg).unwrap();
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+    assert!(texts.contains(&"<script>&\"'\u{1F980}"), "{name}: {texts:?}");
+    assert!(document.descendants().all(|node| node.tag_name().name() != "script"));
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    for rows in [duel(), grid()] {
+        assert_eq!(charts(&rows, &FigureStyle::default()), charts(&rows, &FigureStyle::default()));
+    }
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_what_can() {
+    let error = |rows: &SweepRows, name, style: &FigureStyle| {
+        figure(rows, name, &Options::default(), style).unwrap_err().to_string()
+    };
+    let usual = FigureStyle::default();
+    let several = error(&grid(), FigureName::Accuracy, &usual);
+    assert!(several.contains("these runs have 9: workers=2"), "{several}");
+    let absent = error(&duel(), FigureName::Scaling, &usual);
+    assert!(absent.contains("no figure `scaling`; it has ") && absent.contains("accuracy"), "{absent}");
+    let narrow = error(&duel(), FigureName::Accuracy, &FigureStyle { width: 20.0, ..usual.clone() });
+    assert!(narrow.contains("20 mm"), "{narrow}");
+    let axis = error(&duel(), FigureName::Accuracy, &FigureStyle { by: "steps".to_owned(), ..usual.clone() });
+    assert!(axis.contains("no axis `steps`; it has wall time, epochs, samples"), "{axis}");
+    let none = error(&duel(), FigureName::Phases, &FigureStyle { scale: "log".to_owned(), ..usual });
+    assert!(none.contains("no scale `log`"), "{none}");
+}
+
+#[test]
+fn every_choice_of_axes_is_drawn() {
+    let mut seen = BTreeSet::new();
+    for by in ["", "wall time", "epochs", "samples"] {
+        for scale in ["", "linear", "by error rate"] {
+            let style = FigureStyle { by: by.to_owned(), scale: scale.to_owned(), ..FigureStyle::default() };
+            let svg = drawn(&duel(), FigureName::Accuracy, &style).chart.unwrap().svg;
+            // Each has curves and marks of its own.
+            assert!(svg.matches("<use ").count() >= 6, "{by} {scale}");
+            seen.insert(svg);
+        }
+    }
+    assert_eq!(seen.len(), 6, "three axes on two scales");
+}
+
+#[test]
+fn a_forest_keeps_rows_apart_however_narrow_it_is() {
+    let rows = grid();
+    for width in [60.0, 85.0, 178.0] {
+        let style = FigureStyle { width, ..FigureStyle::default() };
+        let chart = drawn(&rows, FigureName::Forest, &style).chart.unwrap();
+        for parameters in ["10000", "1000000", "10000000"] {
+            assert!(chart.svg.contains(&format!(">workers=8 parameters={parameters}<")), "{width}");
+        }
+        assert_eq!(chart.letter < 7.99, width < 80.0, "{width}: {}", chart.letter);
+        assert_eq!(chart.svg.contains("–"), width > 100.0, "{width}");
+    }
+}
