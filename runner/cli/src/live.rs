@@ -40,6 +40,9 @@ pub(crate) struct Live {
     pub(crate) ended: usize,
     /// How long the rest takes, as far as that is known.
     pub(crate) seconds_left: Option<u64>,
+    /// How that is known: `by earlier runs`.
+    #[serde(default)]
+    pub(crate) left_by: String,
     /// The run under way.
     pub(crate) run: Option<LiveRun>,
 }
@@ -250,6 +253,7 @@ mod tests {
             runs: 1,
             ended: 0,
             seconds_left: None,
+            left_by: String::new(),
             run: None,
         }
     }

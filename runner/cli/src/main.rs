@@ -7,6 +7,7 @@ mod args;
 mod context;
 mod differences;
 mod disk;
+mod durations;
 mod ending;
 mod environment;
 mod exchanges;

@@ -1,5 +1,6 @@
 //! The loop over the runs of a sweep: each is reused, or tried until it ends well or tries run out.
 
+use crate::durations::Durations;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::machines::Machines;
@@ -10,14 +11,14 @@ use crate::recorder::Recorder;
 use crate::resume;
 use crate::reuse::{Action, Decision};
 use crate::session::Session;
-use crate::time_budget::{self, Durations, TimeBudget};
+use crate::time_budget::{self, TimeBudget};
 use launch::{Attempt, Deadlines, End, FaultOrigin, LaunchError, LostRank, Outcome};
 use recipe::{Plan, Run, Search, Source};
 use record::Nanos;
 use reports::Look;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use store::{
     AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Selection, Store, StoreError, SweepEnd, SweepId,
 };
@@ -46,6 +47,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) progress: &'a Progress,
     /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
+    /// What is known of how long runs take before the first.
+    pub(crate) durations: Durations,
     /// The time after which none is to end.
     pub(crate) time_budget: Option<TimeBudget>,
 }
@@ -61,7 +64,7 @@ impl Sweep<'_> {
             ids: &ids,
             tried: vec![false; ids.len()],
             failed: 0,
-            durations: Durations::default(),
+            durations: self.durations.clone(),
             told: false,
         };
         let chosen = match &self.plan.search {
@@ -131,8 +134,7 @@ impl Sweep<'_> {
         let runs = self.plan.runs.iter().zip(all.ids).zip(self.decisions).enumerate();
         let round: Vec<_> = runs.filter(|(place, ((run, _), _))| !all.tried[*place] && chosen(run)).collect();
         let is_trained = |decision: &Decision| !matches!(decision.action, Action::Reuse(_));
-        let to_train = round.iter().filter(|(_, (_, decision))| is_trained(decision)).count();
-        self.progress.add(round.len(), to_train);
+        self.progress.add(round.len());
         // Of the runs that are made in any case that was said before the first of them.
         let reused = |(_, ((run, _), decision)): &&(usize, ((&Run, &RunId), &Decision))| {
             !self.plan.is_certain(run) && !is_trained(decision)
@@ -144,9 +146,12 @@ impl Sweep<'_> {
                 human::count(round.len(), "run")
             )),
         }
+        self.tell_what_fits(all);
         for (number, (place, ((run, id), decision))) in round.iter().enumerate() {
             let left = round[number..].iter().filter(|(_, (_, decision))| is_trained(decision));
-            if is_trained(decision) && self.is_used_up(all, left.map(|(_, ((run, _), _))| *run)) {
+            let left: Vec<usize> = left.map(|(_, ((run, _), _))| run.cell).collect();
+            self.progress.expect(all.durations.together(left.iter().copied()));
+            if is_trained(decision) && self.is_used_up(all, &left) {
                 return Ok(SweepEnd::Interrupted);
             }
             let place = *place;
@@ -175,13 +180,16 @@ impl Sweep<'_> {
         Ok(SweepEnd::Done)
     }
 
-    /// Whether the first of the runs that are left does not fit in the time budget, which is said then.
-    fn is_used_up<'r>(&self, all: &Rounds<'_>, left: impl Iterator<Item = &'r Run>) -> bool {
+    /// Whether the first of the runs that are left, each named by its cell, does not fit in the time budget, which is said then.
+    fn is_used_up(&self, all: &Rounds<'_>, left: &[usize]) -> bool {
         let Some(budget) = self.time_budget else { return false };
-        let expected: Vec<Duration> = left.map(|run| all.durations.expected(run.cell)).collect();
-        let used = expected.first().is_some_and(|next| !budget.allows(*next));
+        let next = left.first().and_then(|cell| all.durations.expected(*cell));
+        let (Some((next, _)), Some(expected)) = (next, all.durations.together(left.iter().copied())) else {
+            return false;
+        };
+        let used = !budget.allows(next);
         if used {
-            self.progress.looked(&budget.used(expected.len(), expected.iter().sum()));
+            self.progress.looked(&budget.used(left.len(), &expected));
         }
         used
     }

@@ -1,5 +1,6 @@
 //! The bars of a terminal: one for the sweep, a line for the run under way.
 
+use crate::durations::Estimate;
 use crate::output::{self, human};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::time::Duration;
@@ -31,8 +32,10 @@ impl Bars {
     }
 
     /// Records how many runs have ended.
-    pub(crate) fn sweep(&self, ended: usize, elapsed: Duration, left: Option<Duration>) {
-        let left = left.map(|left| format!(", about {} left", human::whole(left))).unwrap_or_default();
+    pub(crate) fn sweep(&self, ended: usize, elapsed: Duration, left: Option<&Estimate>) {
+        let left = left
+            .map(|left| format!(", about {} left {}", human::whole(left.length), left.by()))
+            .unwrap_or_default();
         self.sweep.set_position(ended as u64);
         self.sweep.set_message(format!("{}{left}", human::whole(elapsed)));
     }

@@ -9,6 +9,7 @@ pub(crate) use sending::Sending;
 pub(crate) use transfer::Transfer;
 
 use crate::args::ProgressChoice;
+use crate::durations::Estimate;
 use crate::live::{Board, Live};
 use crate::output::paint::{FAINT, paint, state_style};
 use crate::output::{self, Console, Loudness, human};
@@ -39,9 +40,8 @@ struct State {
     plain: bool,
     total: usize,
     ended: usize,
-    /// Runs that still have to be trained, and the time that the trained ones took.
-    to_train: usize,
-    trained: (usize, Duration),
+    /// What the runs take that are left, the one under way among them.
+    expected: Option<Estimate>,
     run: Option<RunView>,
     begun: Instant,
     /// The most of a cell.
@@ -78,8 +78,7 @@ impl Progress {
             plain,
             total: 0,
             ended: 0,
-            to_train: 0,
-            trained: (0, Duration::ZERO),
+            expected: None,
             run: None,
             begun: Instant::now(),
             repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
@@ -101,6 +100,7 @@ impl Progress {
             runs: 0,
             ended: 0,
             seconds_left: None,
+            left_by: String::new(),
             run: None,
         };
         let mut state = self.state();
@@ -108,11 +108,15 @@ impl Progress {
         state.post();
     }
 
-    /// The sweep has more runs, of which `to_train` are trained.
-    pub(crate) fn add(&self, runs: usize, to_train: usize) {
+    /// What the runs of this round take that are left.
+    pub(crate) fn expect(&self, estimate: Option<Estimate>) {
+        self.state().expected = estimate;
+    }
+
+    /// The sweep has more runs.
+    pub(crate) fn add(&self, runs: usize) {
         let mut state = self.state();
         state.total += runs;
-        state.to_train += to_train;
         let total = state.total;
         if let Some((_, live)) = &mut state.board {
             live.runs = total;
@@ -190,10 +194,6 @@ impl Progress {
     pub(crate) fn ended(&self, plan: &Plan, run: &Run, end: &RunEnd<'_>) {
         let mut state = self.state();
         state.ended += 1;
-        if let Some(wall) = end.wall {
-            state.trained.0 += 1;
-            state.trained.1 += Duration::from_nanos(wall.0);
-        }
         let mut parts = vec![state.title(plan, run)];
         parts.extend(end.wall.map(human::time));
         parts.extend(state.run.as_ref().and_then(RunView::metric_words));
@@ -245,7 +245,7 @@ impl State {
         self.post_if_due();
         let left = self.left();
         let Some(bars) = &self.bars else { return };
-        bars.sweep(self.ended, self.begun.elapsed(), left);
+        bars.sweep(self.ended, self.begun.elapsed(), left.as_ref());
         match &self.run {
             Some(run) => bars.run(|width| run.line(width, Instant::now())),
             None => bars.no_run(),
@@ -265,19 +265,18 @@ impl State {
         if let Some((board, live)) = &mut self.board {
             live.written = human::now();
             live.ended = self.ended;
-            live.seconds_left = left.map(|left| left.as_secs());
+            live.seconds_left = left.as_ref().map(|left| left.length.as_secs());
+            live.left_by = left.map(|left| left.by()).unwrap_or_default();
             live.run = self.run.as_ref().map(|run| run.live(Instant::now()));
             board.show(live);
         }
     }
 
-    /// Estimated time of the rest of the sweep, from its runs so far.
-    fn left(&self) -> Option<Duration> {
-        let (trained, took) = self.trained;
-        let rest = self.to_train.checked_sub(trained).filter(|rest| *rest > 0)?;
-        let mean = took.checked_div(u32::try_from(trained).ok()?)?;
+    /// What is left of what is expected.
+    fn left(&self) -> Option<Estimate> {
+        let expected = self.expected.as_ref()?;
         let current = self.run.as_ref().map_or(Duration::ZERO, |run| run.elapsed(Instant::now()));
-        Some((mean * u32::try_from(rest).ok()?).saturating_sub(current))
+        Some(Estimate { length: expected.length.saturating_sub(current), bases: expected.bases.clone() })
     }
 
     /// `d-sync workers=4, repeat 2 of 5`.

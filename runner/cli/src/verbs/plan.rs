@@ -2,6 +2,7 @@
 
 use crate::args::RecipeArgs;
 use crate::context::Context;
+use crate::durations::{Durations, Estimate};
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
@@ -9,6 +10,7 @@ use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
 use crate::reuse::{self, Action, Decision, Reuse};
+use crate::verbs::run;
 use crate::{exchanges, model_table, searches, transformed};
 use clap::{Args, ValueEnum};
 use recipe::{Cell, Plan, Run};
@@ -66,13 +68,17 @@ pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Fa
     planning::ask_the_worker(&plan, context.console)?;
     let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
     let decisions = decisions.as_deref();
+    let durations = durations(&plan, context)?;
     match args.format {
         Format::Table if args.full => {
             let comments =
                 model_table::comments(&plan) + &exchanges::comments(&plan) + &transformed::comments(&plan);
             output::data(&(plan.expanded.clone() + &comments))?;
         }
-        Format::Table => output::data(&table(&plan, decisions, output::width()))?,
+        Format::Table => {
+            let estimate = run::to_train(&plan, decisions, &durations);
+            output::data(&table(&plan, decisions, estimate.as_ref(), output::width()))?;
+        }
         Format::Json => output::json(&document(&plan, decisions, args.full))?,
         Format::Csv => output::data(&csv(&plan, decisions))?,
     }
@@ -93,9 +99,24 @@ fn decide(plan: &Plan, context: &Context<'_>) -> Result<Vec<Decision>, Failure> 
     })
 }
 
+/// What is known of how long the runs take. A store that cannot be read is no obstacle to a plan.
+fn durations(plan: &Plan, context: &Context<'_>) -> Result<Durations, Failure> {
+    super::wait(async {
+        let store = Store::open_existing(&context.global.store).await.ok();
+        let known = Durations::of(plan, store.as_ref()).await;
+        if let Some(store) = store {
+            store.close().await;
+        }
+        Ok(known.unwrap_or_default())
+    })
+}
+
 /// The plan in words and a table.
-fn table(plan: &Plan, decisions: Option<&[Decision]>, width: usize) -> String {
+fn table(plan: &Plan, decisions: Option<&[Decision]>, estimate: Option<&Estimate>, width: usize) -> String {
     let mut out = headline(plan);
+    if let Some(estimate) = estimate {
+        let _ = writeln!(out, "time: {}", estimate.words());
+    }
     out.push('\n');
     let sheet = match decisions {
         Some(decisions) => runs(plan, decisions),

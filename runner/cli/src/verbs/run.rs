@@ -2,6 +2,7 @@
 
 use crate::args::RecipeArgs;
 use crate::context::Context;
+use crate::durations::{Durations, Estimate};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
@@ -134,6 +135,10 @@ pub(crate) async fn train(
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
     preflight(plan, &decisions, environment, context)?;
     announce(plan, &decisions, context.console);
+    let durations = Durations::of(plan, Some(store)).await?;
+    if let Some(estimate) = to_train(plan, Some(&decisions), &durations) {
+        context.console.say(&estimate.words());
+    }
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
     let nodes = nodes(plan, environment, store).await?;
@@ -149,6 +154,7 @@ pub(crate) async fn train(
         session,
         progress: &progress,
         max_fail: training.max_fail,
+        durations,
         time_budget: training.time_budget,
     };
     let ran = sweep.run().await;
@@ -203,6 +209,19 @@ fn preflight(
         Some(concern) => Err(Failure::new(Exit::Preflight, concern.what).cure(concern.cure)),
         None => Ok(()),
     }
+}
+
+/// What the runs take that are trained in any case.
+pub(crate) fn to_train(
+    plan: &Plan,
+    decisions: Option<&[Decision]>,
+    durations: &Durations,
+) -> Option<Estimate> {
+    let is_reused =
+        |place: usize| decisions.is_some_and(|decisions| matches!(decisions[place].action, Action::Reuse(_)));
+    let runs = plan.runs.iter().enumerate();
+    let left = runs.filter(|(place, run)| plan.is_certain(run) && !is_reused(*place));
+    durations.together(left.map(|(_, run)| run.cell))
 }
 
 /// Prints how many runs are trained, if some are reused or repeated.

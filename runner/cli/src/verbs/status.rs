@@ -120,7 +120,8 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     let Live { driver, recipe, ended, runs, .. } = live;
     let since = human::whole(Duration::from_secs((now - live.since).max(0) as u64));
     let left = live.seconds_left.map_or_else(String::new, |seconds| {
-        format!(", about {} left", human::whole(Duration::from_secs(seconds)))
+        let by = if live.left_by.is_empty() { String::new() } else { format!(" {}", live.left_by) };
+        format!(", about {} left{by}", human::whole(Duration::from_secs(seconds)))
     });
     let place = if driver.is_here() { String::new() } else { format!(" on {}", driver.host) };
     let _ = writeln!(out, "{}, process {}{place}, for {since}", paint(STRONG, recipe), driver.pid);

@@ -4,6 +4,7 @@ use crate::sql::document::from_json;
 use crate::sql::value::{seed_of, state_named};
 use crate::{RunId, RunState, Store, StoreError, SweepId};
 use recipe::{Provenance, RunSpec};
+use std::time::Duration;
 
 /// A run of an earlier sweep that may be used again.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct EarlierRun {
     pub repeat: u32,
     /// How it stands by the book: running where its driver lives, or was killed.
     pub state: RunState,
+    /// The wall time of its last attempt, where the run has a result.
+    pub took: Option<Duration>,
     /// Why its last attempt ended, in a sentence; empty for a run that is done or was never begun.
     pub detail: String,
     /// Of everything random in it.
@@ -41,6 +44,7 @@ struct Columns {
     repeat: u32,
     state: String,
     detail: Option<String>,
+    wall: Option<i64>,
     seed: String,
     spec: String,
     identity_hash: Option<String>,
@@ -52,7 +56,7 @@ impl Store {
     /// tried in vain.
     pub async fn earlier_runs(&self, recipe: &str) -> Result<Vec<EarlierRun>, StoreError> {
         let rows: Vec<Columns> = sqlx::query_as(
-            "SELECT run.ulid, cell.arm_name, cell.condition, run.repeat, run.state, attempt.detail, run.seed, \
+            "SELECT run.ulid, cell.arm_name, cell.condition, run.repeat, run.state, attempt.detail, attempt.wall, run.seed, \
              config.spec, run.identity_hash, (SELECT event.text FROM event WHERE event.attempt = attempt.id \
              AND event.state = 'surroundings' ORDER BY event.id DESC LIMIT 1) AS surroundings, max(run.id) \
              FROM run JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
@@ -83,12 +87,19 @@ impl Store {
 
 impl Columns {
     fn row(self) -> Result<EarlierRun, StoreError> {
+        let state = state_named(&self.state)?;
+        let has_result = matches!(state, RunState::Done | RunState::Diverged);
         Ok(EarlierRun {
             run: RunId(self.ulid),
             arm: self.arm_name,
             condition: self.condition,
             repeat: self.repeat,
-            state: state_named(&self.state)?,
+            state,
+            took: self
+                .wall
+                .filter(|_| has_result)
+                .and_then(|wall| u64::try_from(wall).ok())
+                .map(Duration::from_nanos),
             detail: self.detail.unwrap_or_default(),
             seed: seed_of(&self.seed)?,
             spec: from_json("configuration", &self.spec)?,
