@@ -110,13 +110,14 @@ fn crates_use_what_the_architecture_lets_them() {
 
 #[test]
 fn each_library_has_one_crate_that_knows_it() {
-    let few: [(&str, &[&str]); 11] = [
+    let few: [(&str, &[&str]); 12] = [
         ("zeromq", &["mesh"]),
         ("png", &["pictures"]),
         ("zune-jpeg", &["pictures"]),
         ("sqlx", &["store"]),
         ("ureq", &["datasets"]),
         ("minijinja", &["reports"]),
+        ("parquet", &["cli"]),
         ("roxmltree", &["reports"]),
         ("simplecss", &["reports"]),
         ("svg2pdf", &["cli"]),

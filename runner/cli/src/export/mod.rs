@@ -2,25 +2,54 @@
 
 pub(crate) mod chrome_trace;
 pub(crate) mod events;
+pub(crate) mod parquet;
 pub(crate) mod samples;
 pub(crate) mod table;
+pub(crate) mod typed;
 pub(crate) mod verdicts;
 pub(crate) mod weights;
 
 use crate::exit::{Exit, Failure};
+use crate::reuse::short;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use store::{RunInFull, Selection, Store};
 
 /// A file, or standard output where none is named; must be flushed.
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
     let Some(path) = path else { return Ok(Box::new(BufWriter::new(anstream::stdout()))) };
+    Ok(Box::new(create(path)?))
+}
+
+/// A file; must be flushed.
+pub(crate) fn create(path: &Path) -> Result<BufWriter<Named>, Failure> {
     let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-    Ok(Box::new(BufWriter::with_capacity(1 << 18, Named { path: path.to_owned(), file })))
+    Ok(BufWriter::with_capacity(1 << 18, Named { path: path.to_owned(), file }))
+}
+
+/// The runs that fit.
+///
+/// # Errors
+/// None does.
+pub(crate) async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunInFull>, Failure> {
+    let found = store.list_in_full(selection).await?;
+    if found.is_empty() {
+        return Err(none_fits(selection));
+    }
+    Ok(found)
+}
+
+fn none_fits(selection: &Selection) -> Failure {
+    Failure::new(Exit::Empty, format!("no run fits `{selection}`"))
+}
+
+pub(crate) fn never_begun(run: &RunInFull) -> Failure {
+    Failure::new(Exit::Empty, format!("run {} was never begun", short(&run.id)))
 }
 
 /// A file whose errors name it.
-struct Named {
+pub(crate) struct Named {
     path: PathBuf,
     file: File,
 }

@@ -4,11 +4,38 @@
 //! batch; a sample id is a position in the original training file.
 
 use super::table::Lines;
+use super::{fitting, never_begun};
 use crate::exit::{Exit, Failure};
 use crate::reuse::short;
 use std::io::Write;
 use std::path::Path;
-use store::{SampleIds, recorded_samples};
+use store::{SampleIds, Selection, Store, Value, recorded_samples};
+
+/// The columns of the table.
+pub(crate) const COLUMNS: [&str; 4] = ["step", "rank", "position", "sample_id"];
+
+/// The sample ids of the only run that fits: their rows do not name a run.
+pub(crate) async fn of_selection(store: &Store, selection: &Selection) -> Result<SampleIds, Failure> {
+    let found = fitting(store, selection).await?;
+    let [run] = found.as_slice() else {
+        let what = format!("{} runs fit, and sample ids are of one", found.len());
+        return Err(Failure::new(Exit::Usage, what).cure("name a run by its id; `bakeoff list` shows them"));
+    };
+    let id = store.find_run(&run.id).await?;
+    let directory = store.shown_directory(&id).await?.ok_or_else(|| never_begun(run))?;
+    of_run(&run.id, &directory)
+}
+
+/// The rows of the table.
+pub(crate) fn values(samples: &SampleIds) -> impl Iterator<Item = Vec<Value>> {
+    samples.iter().flat_map(|((step, rank), ids)| {
+        let row = |(position, id): (usize, &u32)| {
+            let numbers = [*step as i64, i64::from(rank.0), position as i64, i64::from(*id)];
+            numbers.map(Value::Integer).to_vec()
+        };
+        ids.iter().enumerate().map(row)
+    })
+}
 
 /// The sample ids of the run whose attempt left `directory`.
 pub(crate) fn of_run(run: &str, directory: &Path) -> Result<SampleIds, Failure> {

@@ -2,9 +2,48 @@
 
 use crate::exit::Failure;
 use crate::output;
+use clap::ValueEnum;
 use serde_json::{Map, Value as Json};
 use std::io::Write;
-use store::{Export, Value};
+use store::{Export, ExportTable, Value};
+
+/// The table or file to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Table {
+    /// A row per run.
+    Runs,
+    /// A row per evaluation.
+    Metrics,
+    /// A row per step, rank and lane, with the time in each phase.
+    Steps,
+    /// A row per rank, lane and phase.
+    Phases,
+    /// A row per machine and reading of its counters.
+    Hosts,
+    /// A row per rank, lane, phase and range of times: how many steps took so long.
+    Histograms,
+    /// A row per sample of a step, of one run.
+    Samples,
+    /// The events that the ranks reported, as JSON lines only.
+    Events,
+    /// A row per arm, condition and measure: what the page says of them.
+    Verdicts,
+}
+
+impl Table {
+    /// Where the store has it; `None` for tables that are made of something else.
+    pub(crate) fn stored(self) -> Option<ExportTable> {
+        match self {
+            Self::Runs => Some(ExportTable::Runs),
+            Self::Metrics => Some(ExportTable::Metrics),
+            Self::Steps => Some(ExportTable::Steps),
+            Self::Phases => Some(ExportTable::Phases),
+            Self::Hosts => Some(ExportTable::Hosts),
+            Self::Histograms => Some(ExportTable::Histograms),
+            Self::Samples | Self::Events | Self::Verdicts => None,
+        }
+    }
+}
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

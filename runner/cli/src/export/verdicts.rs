@@ -1,12 +1,14 @@
 //! The verdicts of a sweep as a table, from the same comparisons as its page.
 
+use super::none_fits;
 use super::table::{self, Lines};
+use crate::exit::Failure;
 use crate::output;
-use reports::VerdictRow;
+use reports::{Options, VerdictRow};
 use std::io::{self, Write};
-use store::Value;
+use store::{Selection, Store, Value};
 
-const COLUMNS: [&str; 16] = [
+pub(crate) const COLUMNS: [&str; 16] = [
     "arm",
     "baseline",
     "condition",
@@ -25,6 +27,15 @@ const COLUMNS: [&str; 16] = [
     "note",
 ];
 
+/// Those of the newest sweep of which a run fits, on the runs that fit.
+pub(crate) async fn of_selection(store: &Store, selection: &Selection) -> Result<Vec<VerdictRow>, Failure> {
+    let rows = store.sweep_rows(selection).await?;
+    if rows.runs.is_empty() {
+        return Err(none_fits(selection));
+    }
+    Ok(reports::verdict_rows(&rows, &Options::default())?)
+}
+
 /// Writes them.
 pub(crate) fn write(rows: Vec<VerdictRow>, lines: Lines, out: &mut dyn Write) -> io::Result<()> {
     let columns = COLUMNS.map(str::to_owned);
@@ -34,7 +45,8 @@ pub(crate) fn write(rows: Vec<VerdictRow>, lines: Lines, out: &mut dyn Write) ->
     rows.into_iter().try_for_each(|row| out.write_all(table::line(values(row), &columns, lines).as_bytes()))
 }
 
-fn values(row: VerdictRow) -> Vec<Value> {
+/// The columns of a row.
+pub(crate) fn values(row: VerdictRow) -> Vec<Value> {
     let real = |value: Option<f64>| value.filter(|value| value.is_finite()).map_or(Value::Null, Value::Real);
     vec![
         Value::Text(row.arm),

@@ -2,14 +2,15 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::export::table::Lines;
-use crate::export::{chrome_trace, events, open, samples, table, unwritable, verdicts, weights};
+use crate::export::table::{Lines, Table};
+use crate::export::{
+    chrome_trace, events, fitting, never_begun, open, samples, table, typed, unwritable, verdicts, weights,
+};
 use crate::output::human;
 use crate::reuse::short;
 use clap::{Args, ValueEnum, ValueHint};
 use recipe::KeptModels;
 use record::{LaneId, Rank, StepRecord};
-use reports::Options;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,11 +26,13 @@ Examples:
   bakeoff export last --format csv --what steps -o steps.csv
   bakeoff export last --format csv --what verdicts -o verdicts.csv
   bakeoff export last --format jsonl --what events -o events.jsonl
+  bakeoff export last --format parquet --what steps -o steps.parquet
   bakeoff export last --format chrome-trace -o trace.json
   bakeoff export 4F7K2Q9M --format safetensors -o weights
 
 Units stand in the names of the columns. A loss that is not a number is an
-empty field, with is_finite = 0.
+empty field, with is_finite = 0. In Parquet a column is of 64-bit integers, of
+doubles or of text, and what is missing is null.
 
 A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
 process is a node of a run, a thread a lane of a rank.
@@ -80,33 +83,12 @@ enum Format {
     Csv,
     /// A JSON object per line.
     Jsonl,
+    /// Columns with types, for data frames.
+    Parquet,
     /// Steps and phases of every lane, for Perfetto.
     ChromeTrace,
     /// Initial and final weights.
     Safetensors,
-}
-
-/// The table or file to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Table {
-    /// A row per run.
-    Runs,
-    /// A row per evaluation.
-    Metrics,
-    /// A row per step, rank and lane, with the time in each phase.
-    Steps,
-    /// A row per rank, lane and phase.
-    Phases,
-    /// A row per machine and reading of its counters.
-    Hosts,
-    /// A row per rank, lane, phase and range of times: how many steps took so long.
-    Histograms,
-    /// A row per sample of a step, of one run.
-    Samples,
-    /// The events that the ranks reported, as JSON lines only.
-    Events,
-    /// A row per arm, condition and measure: what the page says of them.
-    Verdicts,
 }
 
 /// Exports.
@@ -116,13 +98,13 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
     let lines = match args.format {
         Format::Csv => Some(Lines::Csv),
         Format::Jsonl => Some(Lines::Json),
-        Format::ChromeTrace | Format::Safetensors => None,
+        Format::Parquet | Format::ChromeTrace | Format::Safetensors => None,
     };
-    if lines.is_none() && args.what.is_some() {
+    if lines.is_none() && args.format != Format::Parquet && args.what.is_some() {
         let what = "--what chooses a table, and this format is none";
         return Err(Failure::new(Exit::Usage, what).cure("leave it out, or take --format csv"));
     }
-    if args.format == Format::Csv && args.what == Some(Table::Events) {
+    if matches!(args.format, Format::Csv | Format::Parquet) && args.what == Some(Table::Events) {
         let what = "events have no columns in common";
         return Err(Failure::new(Exit::Usage, what).cure("take --format jsonl"));
     }
@@ -130,9 +112,19 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
         let what = "safetensors are files: they need a folder";
         return Err(Failure::new(Exit::Usage, what).cure("name one with -o FOLDER"));
     }
+    if args.format == Format::Parquet && output.is_none() {
+        let what = "Parquet is no text: it needs a file";
+        return Err(Failure::new(Exit::Usage, what).cure("name one with -o FILE"));
+    }
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;
         match (lines, args.format, output) {
+            (None, Format::Parquet, Some(file)) => {
+                if args.what == Some(Table::Steps) {
+                    say_what_is_kept(&store, &selection).await?;
+                }
+                typed::write(&store, &selection, args.what.unwrap_or(Table::Runs), file).await?;
+            }
             (Some(lines), _, _) => tables(&store, &selection, args.what, lines, output).await?,
             (None, Format::Safetensors, Some(folder)) => {
                 let told = models(&store, &selection, folder).await?;
@@ -159,15 +151,10 @@ async fn tables(
     output: Option<&Path>,
 ) -> Result<(), Failure> {
     let table = match table.unwrap_or(Table::Runs) {
-        Table::Runs => ExportTable::Runs,
-        Table::Metrics => ExportTable::Metrics,
-        Table::Steps => ExportTable::Steps,
-        Table::Phases => ExportTable::Phases,
-        Table::Hosts => ExportTable::Hosts,
-        Table::Histograms => ExportTable::Histograms,
         Table::Samples => return sample_ids(store, selection, lines, output).await,
         Table::Events => return events(store, selection, output).await,
         Table::Verdicts => return verdicts_of(store, selection, lines, output).await,
+        table => table.stored().unwrap_or(ExportTable::Runs),
     };
     if table == ExportTable::Steps {
         say_what_is_kept(store, selection).await?;
@@ -185,14 +172,7 @@ async fn sample_ids(
     lines: Lines,
     output: Option<&Path>,
 ) -> Result<(), Failure> {
-    let found = fitting(store, selection).await?;
-    let [run] = found.as_slice() else {
-        let what = format!("{} runs fit, and sample ids are of one", found.len());
-        return Err(Failure::new(Exit::Usage, what).cure("name a run by its id; `bakeoff list` shows them"));
-    };
-    let id = store.find_run(&run.id).await?;
-    let directory = store.shown_directory(&id).await?.ok_or_else(|| never_begun(run))?;
-    let ids = samples::of_run(&run.id, &directory)?;
+    let ids = samples::of_selection(store, selection).await?;
     let mut out = open(output)?;
     samples::write(&ids, lines, &mut out)?;
     Ok(out.flush()?)
@@ -205,11 +185,7 @@ async fn verdicts_of(
     lines: Lines,
     output: Option<&Path>,
 ) -> Result<(), Failure> {
-    let rows = store.sweep_rows(selection).await?;
-    if rows.runs.is_empty() {
-        return Err(Failure::new(Exit::Empty, format!("no run fits `{selection}`")));
-    }
-    let verdicts = reports::verdict_rows(&rows, &Options::default())?;
+    let verdicts = verdicts::of_selection(store, selection).await?;
     let mut out = open(output)?;
     verdicts::write(verdicts, lines, &mut out)?;
     Ok(out.flush()?)
@@ -262,19 +238,6 @@ async fn say_which_spans_are_kept(store: &Store, selection: &Selection) -> Resul
         );
     }
     Ok(())
-}
-
-/// The runs that fit; there is at least one.
-async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunInFull>, Failure> {
-    let found = store.list_in_full(selection).await?;
-    if found.is_empty() {
-        return Err(Failure::new(Exit::Empty, format!("no run fits `{selection}`")));
-    }
-    Ok(found)
-}
-
-fn never_begun(run: &RunInFull) -> Failure {
-    Failure::new(Exit::Empty, format!("run {} was never begun", short(&run.id)))
 }
 
 /// One trace of all runs that fit.

@@ -126,6 +126,17 @@ fn measurements_are_exported() {
         let csv = kitchen.run(&["export", "last", "--format", "csv", "--what", table]).code(0).out;
         assert!(csv.starts_with("run,") && csv.lines().count() == 1, "{table}: {csv}");
     }
+    for table in ["runs", "metrics", "steps", "phases", "hosts", "histograms", "verdicts"] {
+        let parquet = ["export", "last", "--format", "parquet", "--what", table, "-o", "table.parquet"];
+        kitchen.run(&parquet).code(0);
+        let bytes = fs::read(kitchen.path("table.parquet")).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{table}");
+    }
+    let told = kitchen.run(&["export", "last", "--format", "parquet"]).code(2);
+    assert!(told.err.contains("-o FILE"), "{}", told.err);
+    let told =
+        kitchen.run(&["export", "last", "--format", "parquet", "--what", "events", "-o", "x"]).code(2);
+    assert!(told.err.contains("jsonl"), "{}", told.err);
     kitchen.run(&["export", "strategy=easgd", "--format", "csv"]).code(3);
     kitchen.run(&["export", "last"]).code(2);
 }
