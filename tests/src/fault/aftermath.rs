@@ -68,7 +68,7 @@ pub(super) fn play(case: Case) -> Result<FaultAftermath> {
     let aftermath = FaultAftermath {
         case,
         too_late: hit == Hit::TooLate,
-        state: book.state,
+        state: book.state.clone(),
         exit,
         over,
         clean,
@@ -76,7 +76,7 @@ pub(super) fn play(case: Case) -> Result<FaultAftermath> {
         told,
         offences,
     };
-    Ok(aftermath.judged(book.culprit, &said))
+    Ok(aftermath.judged(&book, &said))
 }
 
 /// No other process will do it.
@@ -100,6 +100,8 @@ struct Book {
     state: String,
     detail: String,
     culprit: Option<u32>,
+    /// The ranks that the run continued without, each with the reason.
+    lost: Vec<(u32, String)>,
 }
 
 impl Book {
@@ -117,12 +119,23 @@ impl Book {
             state: shown["line"]["state"].as_str().unwrap_or_default().to_owned(),
             detail: attempt["detail"].as_str().unwrap_or_default().to_owned(),
             culprit: attempt["culprit"].as_u64().map(|rank| rank as u32),
+            lost: lost(&attempt["lost"]),
         })
     }
 }
 
+fn lost(rows: &Value) -> Vec<(u32, String)> {
+    let row = |row: &Value| {
+        (
+            row["rank"].as_u64().unwrap_or(u64::MAX) as u32,
+            row["reason"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    rows.as_array().into_iter().flatten().map(row).collect()
+}
+
 impl FaultAftermath {
-    fn judged(mut self, culprit: Option<u32>, said: &str) -> Self {
+    fn judged(mut self, book: &Book, said: &str) -> Self {
         if !self.intact {
             self.offences.push("the database is not intact".into());
         }
@@ -138,7 +151,8 @@ impl FaultAftermath {
             return self;
         }
         match self.case.fault {
-            ProcessFault::Kill | ProcessFault::Stop => self.judge_rank(culprit),
+            ProcessFault::Kill | ProcessFault::Stop if self.case.is_survived() => self.judge_lost(&book.lost),
+            ProcessFault::Kill | ProcessFault::Stop => self.judge_rank(book.culprit),
             ProcessFault::DriverKill if self.state != "interrupted" => {
                 self.offences.push(format!("`{}`, though only the driver died", self.state));
             }
@@ -146,6 +160,24 @@ impl FaultAftermath {
             ProcessFault::FullDisk => self.judge_disk(said),
         }
         self
+    }
+
+    /// The run continued to its end, and names the rank that it lost, and where that was.
+    fn judge_lost(&mut self, lost: &[(u32, String)]) {
+        let Case { rank, .. } = self.case;
+        if self.state != "degraded" {
+            self.offences.push(format!("`{}`, though the others could continue", self.state));
+        }
+        match lost {
+            [(lost, reason)] if *lost == rank => {
+                self.told.clone_from(reason);
+                let place = ["in step ", "before its first step"];
+                if !place.iter().any(|words| reason.contains(words)) || !reason.contains("phase ") {
+                    self.offences.push(format!("`{reason}` does not say where rank {rank} was"));
+                }
+            }
+            _ => self.offences.push(format!("rank {rank} is not what was lost, but {lost:?}")),
+        }
     }
 
     /// The rank is named, and where it was.

@@ -8,6 +8,7 @@ pub use aftermath::FaultAftermath;
 pub use disk::can_mount;
 
 use crate::Sketch;
+use recipe::{Family, StepPace, StrategyKind};
 use std::fmt;
 use std::time::Duration;
 use strategies::rng::mix;
@@ -132,6 +133,14 @@ impl Case {
         aftermath::play(self)
     }
 
+    /// Whether the run continues without the rank: a worker, once all are prepared, where workers step by themselves.
+    fn is_survived(self) -> bool {
+        let alone =
+            StrategyKind::named(self.strategy).is_some_and(|kind| kind.profile().pace == StepPace::Own);
+        let of_rank = matches!(self.fault, ProcessFault::Kill | ProcessFault::Stop);
+        alone && of_rank && self.rank < WORKERS && self.moment != Moment::StartUp
+    }
+
     /// The recipe of the run that goes wrong: long steps if the first one is the target, a snapshot in every
     /// step if a snapshot is the target, few steps if the end is.
     fn recipe(self) -> String {
@@ -141,6 +150,9 @@ impl Case {
             // Room for all its models is asked for beforehand, and a disk that fills up is small.
             Moment::Snapshot if self.fault == ProcessFault::FullDisk => 60,
             Moment::Snapshot => 200,
+            // What is survived has to end by itself, and not before its fault.
+            Moment::FirstStep if self.is_survived() => 40,
+            Moment::MidRun if self.is_survived() => 1_000,
             _ => 1_000_000,
         };
         let evaluate = if self.moment == Moment::Snapshot { 1 } else { steps };
@@ -152,8 +164,11 @@ impl Case {
     }
 }
 
+/// Workers of every run.
+const WORKERS: u32 = 2;
+
 /// Ranks of a run of two workers.
 fn ranks(strategy: &str) -> u32 {
     // With a server.
-    if matches!(strategy, "ps-sync" | "easgd-async") { 3 } else { 2 }
+    if matches!(strategy, "ps-sync" | "easgd-async") { WORKERS + 1 } else { WORKERS }
 }
