@@ -68,6 +68,16 @@ pub enum StoreError {
         /// Its id.
         sweep: String,
     },
+    /// A sweep with more tags than it may have.
+    #[error(
+        "sweep {sweep} would have more than {most} tags; take one from it first, with `bakeoff tag --remove`"
+    )]
+    Tags {
+        /// Its id.
+        sweep: String,
+        /// The most that a sweep may have.
+        most: u32,
+    },
     /// The file's content is broken.
     #[error("{} is damaged: {reason}; `bakeoff db rebuild` rebuilds it from the runs' own directories", .path.display())]
     Damaged {

@@ -4,7 +4,7 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 22] = [
     "init",
     "publish",
     "check",
@@ -20,6 +20,9 @@ const VERBS: [&str; 19] = [
     "report",
     "data",
     "export",
+    "import",
+    "tag",
+    "note",
     "explain",
     "schema",
     "db",
