@@ -100,6 +100,26 @@ impl Field {
         }
     }
 
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Strategy => "the name of its strategy, or its kind",
+            Self::StrategyKind => "the kind of its strategy",
+            Self::StrategyName => "the name of its strategy",
+            Self::Arm => "the name of its arm",
+            Self::Recipe => "the name of its recipe",
+            Self::Condition => "the values of the axes that are not part of its arm, as `workers=4`",
+            Self::State => "how it stands: done, failed, running, ...",
+            Self::Seed => "its seed",
+            Self::Workers => "its number of workers",
+            Self::Repeat => "which repeat it is, from 0",
+            Self::Tag => "a tag of its sweep, which `bakeoff tag` gives",
+            Self::Origin => {
+                "whether its sweep was made in this store (own) or by `bakeoff import` (imported)"
+            }
+            Self::Axis(_) => "the value of an axis",
+        }
+    }
+
     fn is_number(&self) -> bool {
         match self {
             Self::Workers | Self::Repeat => true,
@@ -161,6 +181,11 @@ impl Selection {
     /// Selects one run.
     pub fn run(run: &RunId) -> Self {
         Self { text: run.to_string(), test: Test::Id(run.to_string()) }
+    }
+
+    /// What can be asked of a run, each name with what it means.
+    pub fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
+        Field::NAMED.iter().map(|(name, field)| (*name, field.words()))
     }
 
     /// Reads a selection.

@@ -79,6 +79,8 @@ fn words(detail: &RunDetail, width: usize) -> String {
         facts.extend(attempt_facts(attempt, line.spec.strategy.parts()));
     }
     for (name, value) in facts {
+        // The words of a worker's last error may be anything.
+        let value = value.replace(|letter: char| letter.is_control(), " ");
         let _ = writeln!(out, "  {name:<14}{value}");
     }
     if let Some(attempt) = &detail.run.attempt {

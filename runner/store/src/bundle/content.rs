@@ -7,6 +7,7 @@ use crate::read::earlier::SURROUNDINGS;
 use crate::rebuild::valid::{last_ends, unpruned};
 use crate::{NodeRow, RunState, SweepNote, SweepTag};
 use recipe::{Provenance, hex};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,11 +183,24 @@ impl Content {
         if !refers || names.len() != plan.arms.len() || baselines != 1 {
             return Some(format!("the plan of sweep {sweep} contradicts itself"));
         }
+        if !self.is_plausible() {
+            return Some(format!("the plan of sweep {sweep} has numbers that no run can have"));
+        }
         if !self.has_ended || !self.open.is_empty() {
             return Some(format!("sweep {sweep} has no end: it was under way when it was bundled"));
         }
         let odd = self.names().find(|name| name.chars().any(turns_text));
         odd.map(|name| format!("sweep {sweep} has the name {:?}", super::manifest::cut(name)))
+    }
+
+    /// Whether its numbers are such that no sum or product of them exceeds what is computed with.
+    fn is_plausible(&self) -> bool {
+        let plan = &self.entry.plan;
+        let report = &plan.report;
+        let shares = [report.confidence, report.min_effect, report.min_quality];
+        let specs = plan.cells.iter().map(|cell| serde_json::to_value(&cell.spec).unwrap_or_default());
+        shares.iter().all(|share| (0.0..1.0).contains(share))
+            && specs.into_iter().all(|spec| is_bounded(&spec))
     }
 
     /// What is shown of it in tables and sentences, and was a single line where it was made.
@@ -202,5 +216,66 @@ impl Content {
             self.surroundings.iter().flat_map(|found| [&found.data, &found.worker, &found.hardware]);
         let all = of_plan.chain(arms).chain(cells).chain(axes).chain(machines).chain(surroundings);
         all.chain(commit.iter().map(|(commit, _)| commit)).map(String::as_str)
+    }
+}
+
+/// The largest number of a specification: operations of a model, bits in a second.
+const LARGEST: u64 = 1 << 48;
+/// The largest tensor.
+const LARGEST_TENSOR: u64 = 1 << 31;
+
+/// Whether all numbers of a specification are bounded.
+fn is_bounded(spec: &Value) -> bool {
+    match spec {
+        Value::Object(fields) => fields.iter().all(|(name, value)| match name.as_str() {
+            "seed" => true,
+            "model" => is_bounded(value) && has_bounded_tensors(value),
+            _ => is_bounded(value),
+        }),
+        Value::Array(values) => values.iter().all(is_bounded),
+        Value::Number(number) => number.as_u64().is_none_or(|number| number <= LARGEST),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+/// Whether what a shape's numbers multiply to is bounded: they stand in a list.
+fn has_bounded_tensors(model: &Value) -> bool {
+    match model {
+        Value::Object(fields) => {
+            fields.iter().all(|(name, value)| name == "flops" || has_bounded_tensors(value))
+        }
+        Value::Array(values) => {
+            let mut sizes = values.iter().filter_map(Value::as_u64);
+            let size = sizes.try_fold(1_u64, |product, size| product.checked_mul(size.max(1)));
+            size.is_some_and(|size| size <= LARGEST_TENSOR) && values.iter().all(has_bounded_tensors)
+        }
+        Value::Number(number) => number.as_u64().is_none_or(|number| number <= LARGEST_TENSOR),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tensors_are_bounded_by_what_their_sizes_multiply_to() {
+        let model = |model: Value| is_bounded(&json!({ "model": model, "dataset": { "seed": u64::MAX } }));
+        assert!(model(
+            json!({ "shape": [512, 512, 3, 3], "flops": 1_u64 << 40, "output": { "image": [64, 224, 224] } })
+        ));
+        for bad in [
+            json!({ "flat": u64::MAX }),
+            json!({ "flops": u64::MAX }),
+            json!({ "shape": [1 << 20, 1 << 20] }),
+            json!({ "layers": [{ "output": { "image": [1 << 20, 1 << 20, 1] } }] }),
+            json!({ "a": [{ "b": { "flat": 1_u64 << 32 } }] }),
+            json!({ "shape": [u64::MAX, u64::MAX] }),
+        ] {
+            assert!(!model(bad.clone()), "{bad}");
+        }
+        assert!(!is_bounded(&json!({ "train": { "global_batch": u64::MAX } })));
+        assert!(is_bounded(&json!({ "train": { "milestones": [1 << 20, 1 << 20] } })));
     }
 }

@@ -1,7 +1,7 @@
 //! What a bundle says of itself in its first file.
 
 use super::error::BundleError;
-use super::{FORMAT, Place};
+use super::{FORMAT, LONGEST_JOURNALS, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -104,12 +104,20 @@ impl Manifest {
                 return Some(format!("it has {} twice", file.name));
             }
         }
+        let is_journal = |file: &BundledFile| matches!(Place::of(&file.name), Some(Place::Journal(_)));
+        let held = self
+            .files
+            .iter()
+            .filter(|file| is_journal(file))
+            .fold(0_u64, |sum, file| sum.saturating_add(file.size));
+        if held > LONGEST_JOURNALS {
+            return Some(format!("its journals would have {held} bytes"));
+        }
         let sweeps: BTreeSet<&str> = self.sweeps.iter().map(|sweep| sweep.sweep.as_str()).collect();
         if sweeps != journals || self.sweeps.len() != journals.len() || sweeps.is_empty() {
             return Some("its sweeps and its journals are not the same ones".to_owned());
         }
         // Logs are checked against journals, which must be there before.
-        let is_journal = |file: &BundledFile| matches!(Place::of(&file.name), Some(Place::Journal(_)));
         let late = self.files.iter().skip(journals.len()).any(is_journal);
         late.then(|| "a journal comes after a log".to_owned())
     }

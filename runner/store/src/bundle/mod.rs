@@ -33,6 +33,9 @@ const FORMAT: u32 = 1;
 /// Bytes of the longest journal that is read: it is held in memory, and one of 10,000 runs has a tenth of this.
 const LONGEST_JOURNAL: u64 = 256 << 20;
 
+/// Bytes of all journals of a bundle: they are held together.
+const LONGEST_JOURNALS: u64 = 1 << 30;
+
 /// What a file of a bundle is, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place<'a> {

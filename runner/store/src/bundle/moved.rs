@@ -58,5 +58,14 @@ fn moved(from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     File::open(from)?.sync_data()?;
-    fs::rename(from, to)
+    match fs::rename(from, to) {
+        // Where `runs` is a link to another disk.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let beside = to.with_extension("importing");
+            fs::copy(from, &beside)?;
+            File::open(&beside)?.sync_data()?;
+            fs::rename(&beside, to)
+        }
+        moved => moved,
+    }
 }
