@@ -112,7 +112,8 @@ fn an_importer_that_is_killed_leaves_a_sound_store_and_the_next_one_finishes() {
         if here.at(".bakeoff/bakeoff.db").exists() {
             let check = run(&here, &["db", "check"]);
             // The tables of a new store may not all be there yet, as after any command that is killed in its first moment.
-            let begun = ["no store in", "has schema version"].iter().any(|words| check.stderr.contains(words));
+            let begun =
+                ["no store in", "has schema version"].iter().any(|words| check.stderr.contains(words));
             assert!(check.code == Some(0) || begun, "{}{}", check.stdout, check.stderr);
         }
         done(&here, &["import", bundle]);

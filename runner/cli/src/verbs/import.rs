@@ -27,8 +27,8 @@ the store has already stays as it is; importing again changes nothing. An import
 waits for no running sweep: let it finish, or end it with `bakeoff stop`.
 
 Imported sweeps are listed, reported, compared, published and exported as any
-other. `last` means sweeps that were made here, and `bakeoff run` takes no result
-from an imported one: it was measured elsewhere.";
+other. `last` means sweeps that were made here, and `bakeoff run` takes no
+result from an imported one: it was measured elsewhere.";
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Exit, 
         })?;
         if args.format == TableFormat::Table {
             if args.bundles.len() > 1 {
-                output::data(&paint(STRONG, &format!("{}:", bundle.display())))?;
+                output::data(&paint(STRONG, format!("{}:", bundle.display())))?;
             }
             output::data(&output::wrap(&words(&imported, args.dry_run), output::width()))?;
         }

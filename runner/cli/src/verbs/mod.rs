@@ -151,7 +151,7 @@ pub(crate) enum Verb {
     /// Fetch and verify public data sets; describe your own.
     #[command(after_help = data::EXAMPLES)]
     Data(data::DataArgs),
-    /// Write measurements, traces and weights for other programs, and sweeps for other stores.
+    /// Write measurements, traces, weights, or whole sweeps.
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
     /// Take over the sweeps of a colleague's bundle.

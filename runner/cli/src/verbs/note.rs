@@ -17,7 +17,7 @@ Examples:
 
 A note belongs to a whole sweep. Its page and its published card show it, with
 the names of hosts, users and paths left out where `--redact` or the recipe's
-`report.redact` asks for that; exports and rebuilds keep it.";
+`report.redact` asks for that; bundles and rebuilds keep it.";
 
 /// Arguments of `note`.
 #[derive(Debug, Args)]

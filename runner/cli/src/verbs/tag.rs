@@ -15,8 +15,8 @@ Examples:
   bakeoff list \"tag=paper-v2\"
   bakeoff report \"tag=baseline\" -o page.html
 
-A tag belongs to a whole sweep, and a sweep may have several. Pages and published
-cards show them, exports and rebuilds keep them.";
+A tag belongs to a whole sweep, and a sweep may have several. Pages and
+published cards show them; bundles and rebuilds keep them.";
 
 /// Arguments of `tag`.
 #[derive(Debug, Args)]

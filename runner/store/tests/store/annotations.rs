@@ -35,9 +35,9 @@ async fn a_rebuilt_database_has_the_tags_and_the_note_that_were_said_last() {
     for text in ["first thought", "after the fix; see #7"] {
         assert!(store.record_sweep_note(first, &SweepNote::parse(text).unwrap(), 5_004).await.unwrap());
     }
-    assert_eq!(fitting(&store, "tag=paper-v2").await, [first.clone()]);
-    assert_eq!(fitting(&store, "tag!=paper-v2").await, [second.clone()]);
-    assert_eq!(fitting(&store, "tag=nightly and tag=paper-v2").await, [first.clone()]);
+    assert_eq!(fitting(&store, "tag=paper-v2").await, std::slice::from_ref(first));
+    assert_eq!(fitting(&store, "tag!=paper-v2").await, std::slice::from_ref(second));
+    assert_eq!(fitting(&store, "tag=nightly and tag=paper-v2").await, std::slice::from_ref(first));
     assert_eq!(fitting(&store, "tag=gone").await, []);
     let rows = store.sweep_rows(&Selection::parse("tag=nightly").unwrap()).await.unwrap();
     assert_eq!(

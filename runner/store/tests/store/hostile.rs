@@ -80,7 +80,7 @@ impl Apart {
 
     /// The first journal, line by line.
     fn journal(&mut self, change: impl Fn(&mut Vec<Value>)) {
-        let part = self.parts.iter_mut().find(|part| part.name.ends_with(".jsonl")).unwrap();
+        let part = self.parts.iter_mut().find(|part| part.name.contains("/sweep-")).unwrap();
         let text = String::from_utf8(part.bytes.clone()).unwrap();
         let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         change(&mut lines);
@@ -182,7 +182,7 @@ async fn names_kinds_and_sizes_that_no_driver_writes_are_refused() {
     let unsigned: [Forgery; 7] = [
         ("reads up to 1", |apart| apart.manifest["format"] = json!(2)),
         ("unpacks to", |apart| {
-            apart.manifest["files"].as_array_mut().unwrap().last_mut().unwrap()["size"] = json!(1_u64 << 61)
+            apart.manifest["files"].as_array_mut().unwrap().last_mut().unwrap()["size"] = json!(1_u64 << 61);
         }),
         ("would have", |apart| apart.manifest["files"][0]["size"] = json!(1_u64 << 40)),
         ("it ends before", |apart| drop(apart.parts.pop())),
@@ -217,7 +217,7 @@ type Lie = (&'static str, fn(&mut Vec<Value>));
 async fn journals_that_no_driver_writes_are_refused() {
     let (folder, file) = good().await;
     let good = Apart::of(&file);
-    let lies: [Lie; 19] = [
+    let lies: [Lie; 21] = [
         ("is that of", |lines| entry(lines, "sweep")["sweep"] = json!("01JD0QV1CKSTARR0000000000A")),
         ("not those of its plan", |lines| {
             entry(lines, "sweep")["runs"].as_array_mut().unwrap().push(json!("01JD0QV1CKSTARR0000000000A"));
@@ -235,6 +235,12 @@ async fn journals_that_no_driver_writes_are_refused() {
         ("contradicts itself", |lines| entry(lines, "sweep")["plan"]["runs"][0]["cell"] = json!(99)),
         ("contradicts itself", |lines| entry(lines, "sweep")["plan"]["cells"][0]["arm"] = json!(99)),
         ("contradicts itself", |lines| entry(lines, "sweep")["plan"]["arms"][1]["baseline"] = json!(true)),
+        ("numbers that no run can have", |lines| {
+            entry(lines, "sweep")["plan"]["cells"][0]["spec"]["train"]["global_batch"] = json!(u64::MAX);
+        }),
+        ("numbers that no run can have", |lines| {
+            entry(lines, "sweep")["plan"]["report"]["confidence"] = json!(2.0);
+        }),
         ("has the name", |lines| entry(lines, "sweep")["plan"]["name"] = json!("\u{1b}]0;owned\u{7}")),
         ("has the name", |lines| entry(lines, "attempt")["nodes"][0]["host"] = json!("a\nb")),
         ("is two of them", |lines| {
@@ -242,7 +248,7 @@ async fn journals_that_no_driver_writes_are_refused() {
             cells[0]["config_hash"] = cells[1]["config_hash"].clone();
         }),
         ("none of the sweep's", |lines| {
-            entry(lines, "identity")["run"] = json!("01JD0QV1CKSTARR0000000000A")
+            entry(lines, "identity")["run"] = json!("01JD0QV1CKSTARR0000000000A");
         }),
         ("has no end", |lines| lines.retain(|line| line.get("sweep-end").is_none())),
         ("has no end", |lines| {
@@ -254,7 +260,7 @@ async fn journals_that_no_driver_writes_are_refused() {
         ("a second plan", |lines| lines.push(lines[0].clone())),
         ("is no tag", |lines| lines.push(json!({ "tag": { "name": "a b", "time": 1 } }))),
         ("control character", |lines| {
-            lines.push(json!({ "sweep-note": { "text": "\u{1b}[2J", "time": 1 } }))
+            lines.push(json!({ "sweep-note": { "text": "\u{1b}[2J", "time": 1 } }));
         }),
         ("neither in the bundle nor here", |lines| {
             let run = entry(lines, "sweep")["runs"][0].clone();
@@ -265,7 +271,7 @@ async fn journals_that_no_driver_writes_are_refused() {
     let forged = folder.path().join("forged.tar.gz");
     for (words, lie) in lies {
         let mut apart = good.clone();
-        apart.journal(|lines| lie(lines));
+        apart.journal(lie);
         apart.signed().write(&forged);
         let said = refused(here.path(), &forged).await;
         assert!(said.contains(words), "{words}: {said}");
