@@ -187,6 +187,7 @@ pub(crate) fn result_code(error: &sqlx::Error) -> Option<i64> {
 
 const SQLITE_BUSY: i64 = 5;
 const SQLITE_LOCKED: i64 = 6;
+pub(crate) const SQLITE_READONLY: i64 = 8;
 const SQLITE_CORRUPT: i64 = 11;
 const SQLITE_FULL: i64 = 13;
 pub(crate) const SQLITE_CANTOPEN: i64 = 14;

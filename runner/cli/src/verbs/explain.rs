@@ -36,10 +36,11 @@ pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
         output::data(&output::wrap(&selection(), output::width().min(WIDEST)))?;
         return Ok(Exit::Done);
     }
-    match recipe::explain(subject) {
-        Err(_) if field(subject).is_some() => output::data(&field(subject).unwrap_or_default())?,
-        Ok(page) => output::data(&output::wrap(&page, output::width().min(WIDEST)))?,
-        Err(unexplained) => {
+    let shown = |page: &str| output::data(&output::wrap(page, output::width().min(WIDEST)));
+    match (recipe::explain(subject), field(subject)) {
+        (Ok(page), _) => shown(&page)?,
+        (Err(_), Some(words)) => shown(&words)?,
+        (Err(unexplained), None) => {
             let cure = match &unexplained.suggestion {
                 Some(name) => format!("did you mean `{name}`? `bakeoff explain` lists everything"),
                 None => "`bakeoff explain` lists everything".to_owned(),
@@ -55,14 +56,12 @@ const SELECTION: &str = "selection";
 
 /// What selections of runs are made of.
 fn selection() -> String {
-    let mut page = "selection: which runs `list`, `report`, `compare`, `export`, `publish`, `tag` and `db prune` mean
-
-Tests are joined with `and`, `or`, `not` and parentheses; values are compared with =, !=, <, <=, > and >=. Values with blanks stand in
-quotation marks. `last` is the newest sweep that was made in this store, `last~1` the one before; 4 to 26 characters of the beginning or
-the end of an id are a run or a sweep. Any axis has the name of its key, as `train.optimizer.lr`, or its end, as `lr`.
-
-"
-    .to_owned();
+    let mut page = "selection: which runs `list`, `report`, `compare`, `export`, `publish`, `tag` and `db prune` mean\n\n\
+        Tests are joined with `and`, `or`, `not` and parentheses; values are compared with =, !=, <, <=, > and >=. Values with \
+        blanks stand in quotation marks. `last` is the newest sweep that was made in this store, `last~1` the one before; 4 to 26 \
+        characters of the beginning or the end of an id are a run or a sweep. Any axis has the name of its key, as \
+        `train.optimizer.lr`, or its end, as `lr`.\n\n"
+        .to_owned();
     for (name, words) in Selection::fields() {
         let _ = writeln!(page, "  {name:<16}{words}");
     }

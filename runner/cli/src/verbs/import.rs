@@ -23,8 +23,8 @@ Examples:
 
 `bakeoff export EXPR --format bundle -o FILE` makes bundles. All of a bundle is
 checked before anything is taken over: format, names, sizes and digests. What
-the store has already stays as it is; importing again changes nothing. An import
-waits for no running sweep: let it finish, or end it with `bakeoff stop`.
+the store has already stays as it is; importing again changes nothing. While a
+sweep runs here nothing is imported: let it finish, or end it: `bakeoff stop`.
 
 Imported sweeps are listed, reported, compared, published and exported as any
 other. `last` means sweeps that were made here, and `bakeoff run` takes no

@@ -236,7 +236,7 @@ async fn journals_that_no_driver_writes_are_refused() {
         ("contradicts itself", |lines| entry(lines, "sweep")["plan"]["cells"][0]["arm"] = json!(99)),
         ("contradicts itself", |lines| entry(lines, "sweep")["plan"]["arms"][1]["baseline"] = json!(true)),
         ("numbers that no run can have", |lines| {
-            entry(lines, "sweep")["plan"]["cells"][0]["spec"]["train"]["global_batch"] = json!(u64::MAX);
+            entry(lines, "sweep")["plan"]["cells"][0]["spec"]["model"]["input"]["flat"] = json!(1_u64 << 40);
         }),
         ("numbers that no run can have", |lines| {
             entry(lines, "sweep")["plan"]["report"]["confidence"] = json!(2.0);
