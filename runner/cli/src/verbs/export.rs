@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::{Lines, Table};
 use crate::export::{
-    bundle, chrome_trace, events, fitting, never_begun, open, samples, table, typed, unwritable, verdicts, weights,
+    bundle, chrome_trace, events, fitting, never_begun, open, samples, table, typed, unwritable, verdicts,
+    weights,
 };
 use crate::output::human;
 use crate::reuse::short;

@@ -134,8 +134,7 @@ fn measurements_are_exported() {
     }
     let told = kitchen.run(&["export", "last", "--format", "parquet"]).code(2);
     assert!(told.err.contains("-o FILE"), "{}", told.err);
-    let told =
-        kitchen.run(&["export", "last", "--format", "parquet", "--what", "events", "-o", "x"]).code(2);
+    let told = kitchen.run(&["export", "last", "--format", "parquet", "--what", "events", "-o", "x"]).code(2);
     assert!(told.err.contains("jsonl"), "{}", told.err);
     kitchen.run(&["export", "strategy=easgd", "--format", "csv"]).code(3);
     kitchen.run(&["export", "last"]).code(2);
