@@ -92,6 +92,7 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     let plan = &mut rows.plan;
     let mut texts: Vec<&mut String> =
         vec![&mut plan.question, &mut plan.source, &mut plan.expanded, &mut rows.recipe_path];
+    texts.push(&mut rows.annotations.note);
     texts.extend(plan.cells.iter_mut().filter_map(|cell| cell.excluded.as_mut()));
     texts.extend(&mut rows.argv);
     for attempt in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()) {
@@ -110,14 +111,14 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     count
 }
 
-/// What arms, conditions and axes are called: names, in which that of a machine, a user or a path may be a part. Names that
+/// What arms, conditions, axes and tags are called: names, in which that of a machine, a user or a path may be a part. Names that
 /// differ still do so afterwards: arms and conditions are told apart by them. Returns the number of those that changed.
 fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     let plan = &mut rows.plan;
     let name = change(&plan.name);
     let mut count = usize::from(name != plan.name);
     plan.name = name;
-    let mut labels: Vec<&mut String> = Vec::new();
+    let mut labels: Vec<&mut String> = rows.annotations.tags.iter_mut().collect();
     labels.extend(plan.arms.iter_mut().map(|arm| &mut arm.name));
     for cell in &mut plan.cells {
         labels.extend([&mut cell.label, &mut cell.condition]);
@@ -317,6 +318,8 @@ mod tests {
     fn a_page_holds_nothing_of_what_was_asked_to_go() {
         let mut rows = Sample::duel().rows();
         rows.argv.push("/srv/secret/x.toml".to_owned());
+        rows.annotations.note = "as ada@workbench saw it in /srv/secret/x".to_owned();
+        rows.annotations.tags = vec!["on-nightowl".to_owned(), "nightowl".to_owned()];
         rows.plan.expanded += "use = [\"ada@workbench*4\"]\n";
         rows.plan.arms[1].name = "d-sync-workbench".to_owned();
         let cell = &mut rows.plan.cells[1];

@@ -3,7 +3,7 @@
 use crate::findings::Findings;
 use crate::looks;
 use crate::number_format::plural;
-use crate::view::Picture;
+use crate::view::{Picture, masthead};
 use crate::{Options, ReportError, calendar, headline, render, verdict};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -30,6 +30,7 @@ pub struct Card {
     question: String,
     verdict: String,
     facts: String,
+    note: String,
     machine: String,
     stamp: String,
     picture: Option<Picture>,
@@ -46,7 +47,9 @@ impl Card {
         let plan = &rows.plan;
         let anchor = format!("sweep-{}", rows.id.to_lowercase());
         let counts = [plural(plan.arms.len(), "arm"), plural(looks::made(rows), "run")];
-        let facts: Vec<String> = [calendar::moment(rows.started)].into_iter().chain(counts).collect();
+        let tags = masthead::tagged(&rows.annotations);
+        let facts: Vec<String> =
+            [calendar::moment(rows.started)].into_iter().chain(counts).chain([tags]).collect();
         Ok(Self {
             urn: format!("urn:ulid:{}", rows.id),
             links,
@@ -54,6 +57,7 @@ impl Card {
             question: if plan.question.is_empty() { plan.name.clone() } else { plan.question.clone() },
             verdict: headline::headline(&findings, &verdict::all(&findings)),
             facts: facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · "),
+            note: masthead::noted(&rows.annotations).unwrap_or_default(),
             machine: machine(rows),
             stamp: calendar::stamp(rows.started),
             picture: Picture::of(&findings, &anchor),
@@ -154,15 +158,20 @@ mod tests {
         rows.plan.name = "<img src=x onerror=alert(2)>".to_owned();
         rows.plan.arms[1].name = "<b>arm</b>".to_owned();
         rows.nodes[0].host = "<i>host</i>".to_owned();
+        rows.annotations.note = "<u>note</u>".to_owned();
         let cards = [card(&rows)];
         let (index, feed) = (index(&cards, "bakeoff").unwrap(), feed(&cards).unwrap());
         for text in [&index, &feed] {
             assert!(text.contains("&lt;script&gt;alert(1)"));
-            for hostile in ["<script>alert", "<img src=x", "<b>arm", "<i>host"] {
+            for hostile in ["<script>alert", "<img src=x", "<b>arm", "<i>host", "<u>note"] {
                 assert!(!text.contains(hostile), "{hostile}");
             }
         }
-        assert!(index.contains("&lt;i&gt;host") && index.contains("&lt;b&gt;arm"));
+        assert!(
+            index.contains("&lt;i&gt;host")
+                && index.contains("Note: &lt;u&gt;note")
+                && index.contains("&lt;b&gt;arm")
+        );
         assert!(!feed.contains('\u{1b}'));
     }
 

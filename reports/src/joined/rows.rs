@@ -3,7 +3,7 @@
 use super::{JoinError, Side};
 use recipe::{Arm, Cell, Run};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, SweepRows};
+use store::{Annotations, AttemptRow, RunRow, SweepRows};
 
 /// The sweep of two arms; `conditions` are the names of the pairs.
 pub(super) fn rows(
@@ -55,7 +55,16 @@ pub(super) fn rows(
         }
     }
     origin(&mut all, first, second);
+    all.annotations = annotations(sides);
     Ok(all)
+}
+
+/// What users say of both sides, each with its name. The tags are those of sweeps, and this is none.
+fn annotations(sides: [Side<'_>; 2]) -> Annotations {
+    let noted = sides.iter().filter(|side| !side.rows.annotations.note.is_empty());
+    let notes: Vec<String> =
+        noted.map(|side| format!("{}: {}", side.name, side.rows.annotations.note)).collect();
+    Annotations { note: notes.join(" · "), ..Annotations::default() }
 }
 
 /// Where both sides are from, in words.

@@ -154,6 +154,7 @@ impl Sample {
             version: "0.1.0".to_owned(),
             commit: Some(("3618d28f0c1e2a4b5968".to_owned(), false)),
             started: STARTED,
+            annotations: store::Annotations::default(),
             nodes: vec![NodeRow {
                 name: "local".to_owned(),
                 host: "workbench".to_owned(),

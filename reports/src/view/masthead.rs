@@ -19,7 +19,7 @@ use crate::waiting;
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, RunState, SweepRows};
+use store::{Annotations, AttemptRow, RunRow, RunState, SweepRows};
 
 /// The head.
 #[derive(Debug, Serialize)]
@@ -27,7 +27,7 @@ pub(crate) struct Masthead {
     pub(crate) question: String,
     pub(crate) verdict: String,
     pub(crate) subtitle: String,
-    /// What else differs between the sides of a comparison, a sentence each.
+    /// What its user says of the sweep, and what else differs between the sides of a comparison, a sentence each.
     pub(crate) remarks: Vec<String>,
     pub(crate) marks: Vec<TrustMark>,
 }
@@ -74,6 +74,7 @@ impl Masthead {
             number_format::plural(rows.plan.arms.len(), "arm"),
             number_format::plural(looks::made(rows) + absent(rows), "run"),
             calendar::moment(rows.started),
+            tagged(&rows.annotations),
             options.generated_by.clone(),
         ];
         let subtitle: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -85,10 +86,21 @@ impl Masthead {
                 .collect::<Vec<_>>()
                 .join(" "),
             subtitle: subtitle.join(" · "),
-            remarks: options.remarks.clone(),
+            remarks: noted(&rows.annotations).into_iter().chain(options.remarks.iter().cloned()).collect(),
             marks: marks(findings),
         }
     }
+}
+
+/// The tags of a sweep, in words.
+pub(crate) fn tagged(annotations: &Annotations) -> String {
+    let tags = &annotations.tags;
+    if tags.is_empty() { String::new() } else { format!("tagged {}", tags.join(", ")) }
+}
+
+/// What its user says of a sweep.
+pub(crate) fn noted(annotations: &Annotations) -> Option<String> {
+    (!annotations.note.is_empty()).then(|| format!("Note: {}", annotations.note))
 }
 
 fn marks(findings: &Findings) -> Vec<TrustMark> {

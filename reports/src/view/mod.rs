@@ -13,7 +13,7 @@ pub(crate) mod forecast;
 pub(crate) mod forest;
 pub(crate) mod front;
 mod groups;
-mod masthead;
+pub(crate) mod masthead;
 mod method;
 pub(crate) mod overview;
 pub(crate) mod phases;

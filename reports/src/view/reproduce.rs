@@ -49,6 +49,12 @@ impl Reproduce {
             fact("commit", commit),
             fact("version", rows.version.clone()),
         ];
+        if !rows.annotations.tags.is_empty() {
+            facts.push(fact("tags", rows.annotations.tags.join(", ")));
+        }
+        if !rows.annotations.note.is_empty() {
+            facts.push(fact("note", rows.annotations.note.clone()));
+        }
         if !options.generated_by.is_empty() {
             facts.push(fact("page by", options.generated_by.clone()));
         }

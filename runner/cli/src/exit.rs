@@ -4,7 +4,7 @@ use launch::LaunchError;
 use reports::{FigureError, JoinError, ReportError};
 use std::io;
 use std::process::ExitCode;
-use store::{SelectionError, StoreError};
+use store::{AnnotationError, BundleError, SelectionError, StoreError};
 
 /// The exit codes; `bakeoff --help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,23 @@ impl From<StoreError> for Failure {
             _ => Exit::Store,
         };
         Self::of(exit, error)
+    }
+}
+
+impl From<BundleError> for Failure {
+    fn from(error: BundleError) -> Self {
+        match error {
+            BundleError::Store(error) => error.into(),
+            BundleError::Unwritable { .. } => Self::of(Exit::Internal, error),
+            BundleError::NoJournal { .. } | BundleError::Unbundled { .. } => Self::of(Exit::Store, error),
+            error => Self::of(Exit::Preflight, error),
+        }
+    }
+}
+
+impl From<AnnotationError> for Failure {
+    fn from(error: AnnotationError) -> Self {
+        Self::of(Exit::Usage, error)
     }
 }
 

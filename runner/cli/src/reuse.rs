@@ -96,9 +96,22 @@ pub(crate) async fn decide(
             (None, Reuse::Apart) => (Action::Run, NEVER.to_owned()),
             (None, Reuse::Finished) => now.resumed(store, before.copied()).await?,
         };
+        let why = match (store, reuse) {
+            (Some(store), Reuse::Finished) if why == NEVER => never_here(store, &identity).await?,
+            _ => why,
+        };
         decisions.push(Decision { action, why, identity, surroundings });
     }
     Ok(decisions)
+}
+
+/// Why a run that was never measured here is trained. An equal one that was imported is no result of this machine: a run's identity knows
+/// the kind of a machine, and not what else ran on it.
+async fn never_here(store: &Store, identity: &str) -> Result<String, Failure> {
+    Ok(match store.find_imported(identity).await? {
+        Some(run) => format!("measured elsewhere as {}, never here", short(run.as_str())),
+        None => NEVER.to_owned(),
+    })
 }
 
 /// An identity that no run of a recipe has.

@@ -68,6 +68,16 @@ pub enum StoreError {
         /// Its id.
         sweep: String,
     },
+    /// A sweep with more tags than it may have.
+    #[error(
+        "sweep {sweep} would have more than {most} tags; take one from it first, with `bakeoff tag --remove`"
+    )]
+    Tags {
+        /// Its id.
+        sweep: String,
+        /// The most that a sweep may have.
+        most: u32,
+    },
     /// The file's content is broken.
     #[error("{} is damaged: {reason}; `bakeoff db rebuild` rebuilds it from the runs' own directories", .path.display())]
     Damaged {
@@ -177,6 +187,7 @@ pub(crate) fn result_code(error: &sqlx::Error) -> Option<i64> {
 
 const SQLITE_BUSY: i64 = 5;
 const SQLITE_LOCKED: i64 = 6;
+pub(crate) const SQLITE_READONLY: i64 = 8;
 const SQLITE_CORRUPT: i64 = 11;
 const SQLITE_FULL: i64 = 13;
 pub(crate) const SQLITE_CANTOPEN: i64 = 14;

@@ -5,6 +5,7 @@
 //! runs/sweep-<id>.jsonl         the journal of a sweep
 //! runs/pages.jsonl              the journal of the pages that were made
 //! runs/<run>/<number>/          the directory of an attempt: events, logs, snapshots
+//! rebuild/, import/             what a rebuild and an import work on; the next one clears it
 //! ```
 
 use crate::StoreError;

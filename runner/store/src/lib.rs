@@ -4,6 +4,8 @@
 //! ([`SweepRows`]), already selected and thinned. The driver is the only writer while a sweep runs. It may be killed at any
 //! moment: committed data stays, and attempts under way read as interrupted.
 
+mod annotation;
+mod bundle;
 mod database;
 mod derive;
 mod driver;
@@ -20,6 +22,13 @@ mod selection_sql;
 mod sql;
 mod write;
 
+pub use annotation::{AnnotationError, Annotations, SweepNote, SweepTag};
+pub use bundle::alike::{AlikeCell, AlikeSweep};
+pub use bundle::error::BundleError;
+pub use bundle::import::{Imported, ImportedSweep, Importing, import, look_at_bundle};
+pub use bundle::manifest::BundledSweep;
+pub use bundle::pack::{Bundled, BundledModels};
+pub use bundle::standing::SweepStanding;
 pub use database::compact::compact;
 pub use database::health::{DbInfo, DbProblem};
 pub use database::open::Store;
@@ -30,6 +39,7 @@ pub use journal::entries::{AttemptEnd, SweepEnd};
 pub use journal::event_log::EventLog;
 pub use layout::DATABASE;
 pub use rank_rows::{PaceRow, PhaseRow, RankRow, Steady, UsageRow};
+pub use read::annotations::FittingSweep;
 pub use read::earlier::EarlierRun;
 pub use read::export::{Export, ExportTable, Value};
 pub use read::kept::{KeptModel, SampleIds, recorded_samples};
@@ -42,6 +52,7 @@ pub use rows::{
     RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
+pub use write::annotate::Tagging;
 pub use write::attempt::NewAttempt;
 pub use write::heartbeat::Heartbeats;
 pub use write::left_over::LeftOver;

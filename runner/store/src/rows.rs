@@ -3,7 +3,7 @@
 //! Order is explicit everywhere: cells and arms as in the plan, runs by their order in the plan, ranks by
 //! number, series by time.
 
-use crate::RankRow;
+use crate::{Annotations, RankRow};
 use recipe::{Metric, Plan, RunSpec};
 use record::{CodingRecord, EmulationRecord, HostRecord, LaneId, Nanos, Phase, Rank, ScheduleRecord};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub struct SweepRows {
     pub commit: Option<(String, bool)>,
     /// Start, in seconds since 1970.
     pub started: i64,
+    /// Its tags, its note and its origin.
+    pub annotations: Annotations,
     /// The machines of its ranks.
     pub nodes: Vec<NodeRow>,
     /// In the order of the plan; a run that never began has no attempt.
@@ -351,6 +353,10 @@ pub struct RunLine {
     pub training: Option<Nanos>,
     /// The last evaluation of the recipe's target metric, else of the test accuracy.
     pub metric: Option<(Metric, f64)>,
+    /// The tags of its sweep.
+    pub tags: Vec<String>,
+    /// Whether its sweep was imported.
+    pub imported: bool,
 }
 
 /// A line of a list with the run's configuration.

@@ -19,7 +19,8 @@ pub struct Selection {
 pub(crate) enum Test {
     /// Nothing: every run fits.
     Any,
-    /// It belongs to the newest sweep, or to the one before that many others.
+    /// It belongs to the newest sweep that was made here, or to the one before that many others. In a store that holds imported sweeps
+    /// only, these count.
     Last(u32),
     /// Its id, or its sweep's, begins or ends with this. Upper case.
     Id(String),
@@ -54,12 +55,16 @@ pub(crate) enum Field {
     Workers,
     /// Which repeat, from 0.
     Repeat,
+    /// A tag of its sweep, of which there may be several.
+    Tag,
+    /// Whether its sweep was made in this store or imported.
+    Origin,
     /// The value of an axis, by its path or the end of it: `train.optimizer.lr`, `lr`.
     Axis(String),
 }
 
 impl Field {
-    const NAMED: [(&'static str, Self); 11] = [
+    const NAMED: [(&'static str, Self); 13] = [
         ("strategy", Self::Strategy),
         ("strategy.kind", Self::StrategyKind),
         ("strategy.name", Self::StrategyName),
@@ -71,6 +76,8 @@ impl Field {
         ("workers", Self::Workers),
         ("nodes.workers", Self::Workers),
         ("repeat", Self::Repeat),
+        ("tag", Self::Tag),
+        ("origin", Self::Origin),
     ];
 
     fn of(name: &Word) -> Result<Self, Misread> {
@@ -93,6 +100,26 @@ impl Field {
         }
     }
 
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Strategy => "the name of its strategy, or its kind",
+            Self::StrategyKind => "the kind of its strategy",
+            Self::StrategyName => "the name of its strategy",
+            Self::Arm => "the name of its arm",
+            Self::Recipe => "the name of its recipe",
+            Self::Condition => "the values of the axes that are not part of its arm, as `workers=4`",
+            Self::State => "how it stands: done, failed, running, ...",
+            Self::Seed => "its seed",
+            Self::Workers => "its number of workers",
+            Self::Repeat => "which repeat it is, from 0",
+            Self::Tag => "a tag of its sweep, which `bakeoff tag` gives",
+            Self::Origin => {
+                "whether its sweep was made in this store (own) or by `bakeoff import` (imported)"
+            }
+            Self::Axis(_) => "the value of an axis",
+        }
+    }
+
     fn is_number(&self) -> bool {
         match self {
             Self::Workers | Self::Repeat => true,
@@ -104,10 +131,17 @@ impl Field {
             | Self::Condition
             | Self::State
             | Self::Seed
+            | Self::Tag
+            | Self::Origin
             | Self::Axis(_) => false,
         }
     }
 }
+
+/// The origin of a sweep that was made in this store.
+const OWN: &str = "own";
+/// That of one that was imported.
+pub(crate) const IMPORTED: &str = "imported";
 
 /// What a value is compared with.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +168,7 @@ impl Selection {
         Self { text: String::new(), test: Test::Any }
     }
 
-    /// The runs of the newest sweep.
+    /// The runs of the newest sweep that was made here.
     pub fn last() -> Self {
         Self { text: "last".to_owned(), test: Test::Last(0) }
     }
@@ -147,6 +181,11 @@ impl Selection {
     /// Selects one run.
     pub fn run(run: &RunId) -> Self {
         Self { text: run.to_string(), test: Test::Id(run.to_string()) }
+    }
+
+    /// What can be asked of a run, each name with what it means.
+    pub fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
+        Field::NAMED.iter().map(|(name, field)| (*name, field.words()))
     }
 
     /// Reads a selection.
@@ -239,6 +278,10 @@ fn operand(field: &Field, relation: Relation, value: &Word) -> Result<Operand, M
             let states = RunState::ALL.map(RunState::name);
             let reason = format!("no run's state is `{text}`; known are {}", states.join(", "));
             Err(Misread { suggestion: near(text, states), ..value.misread(reason) })
+        }
+        (Field::Origin, _) if ![OWN, IMPORTED].contains(&text) => {
+            let reason = format!("an origin is `{OWN}` or `{IMPORTED}`, and not `{text}`");
+            Err(Misread { suggestion: near(text, [OWN, IMPORTED]), ..value.misread(reason) })
         }
         (Field::Axis(_), Some(number)) => Ok(Operand::Number(number)),
         (Field::Axis(_), None) if relation.orders() => {
@@ -333,6 +376,9 @@ mod tests {
             ("recipe=\"a", 7, "not closed"),
             ("workers=4 and", 13, "a test is expected"),
             ("lats", 0, "did you mean `last`?"),
+            ("orign=own", 0, "did you mean `origin`?"),
+            ("tag<a", 4, "write = or !="),
+            ("origin=import", 7, "`own` or `imported`"),
         ];
         for (selection, at, words) in cases {
             let error = Selection::parse(selection).unwrap_err();

@@ -1,9 +1,12 @@
 //! A selection as a condition in SQL. Everything a user wrote is bound, never spliced into the text.
 
-use crate::selection::{Field, Operand, Selection, Test};
+use crate::selection::{Field, IMPORTED, Operand, Selection, Test};
 use crate::{RunId, Store, StoreError};
 use recipe::Relation;
 use sqlx::{QueryBuilder, Sqlite};
+
+/// The order of sweeps, whenever they came into this store: the first ten characters of an id are the moment.
+pub(crate) const BY_TIME: &str = "substr(sweep.ulid, 1, 10), sweep.id";
 
 /// A run that fits.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -16,7 +19,7 @@ pub(crate) struct Fitting {
 }
 
 impl Store {
-    /// The runs that fit, in the order in which they were planned.
+    /// The runs that fit, in the order in which they were planned: that of an imported sweep among those that were made here.
     pub async fn runs_fitting(&self, selection: &Selection) -> Result<Vec<RunId>, StoreError> {
         Ok(self.fitting(selection).await?.into_iter().map(|run| RunId(run.ulid)).collect())
     }
@@ -28,7 +31,7 @@ impl Store {
              JOIN cell ON cell.id = run.cell WHERE ",
         );
         condition(&mut query, &selection.test, &dead);
-        query.push(" ORDER BY run.sweep, run.position");
+        query.push(" ORDER BY ").push(BY_TIME).push(", run.position");
         Ok(query.build_query_as().fetch_all(&self.reader).await?)
     }
 }
@@ -39,7 +42,12 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
             query.push("1");
         }
         Test::Last(before) => {
-            query.push("run.sweep = (SELECT id FROM sweep ORDER BY id DESC LIMIT 1 OFFSET ");
+            // A sweep that is imported must not become the one that scripts mean by `last`.
+            query.push(
+                "run.sweep = (SELECT id FROM sweep WHERE (imported_unix IS NULL) = EXISTS \
+                 (SELECT 1 FROM sweep WHERE imported_unix IS NULL) \
+                 ORDER BY CASE WHEN imported_unix IS NULL THEN '' ELSE ulid END DESC, id DESC LIMIT 1 OFFSET ",
+            );
             query.push_bind(*before).push(")");
         }
         Test::Id(part) => id(query, part),
@@ -57,32 +65,7 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
                 | Relation::AtLeast => *relation,
             };
             query.push("(");
-            match field {
-                Field::Axis(path) => axis(query, path, relation, operand),
-                Field::Strategy => {
-                    strategy_name(query, "cell", operand);
-                    query.push(" OR (");
-                    named(query, "cell.strategy", relation, operand);
-                    // As in a recipe: a name of a strategy means that strategy, and only another word a kind.
-                    query.push(
-                        " AND NOT EXISTS (SELECT 1 FROM cell AS other WHERE other.sweep = cell.sweep AND (",
-                    );
-                    strategy_name(query, "other", operand);
-                    query.push(")))");
-                }
-                Field::StrategyName => strategy_name(query, "cell", operand),
-                Field::StrategyKind => named(query, "cell.strategy", relation, operand),
-                Field::Arm => named(query, "cell.arm_name", relation, operand),
-                Field::Recipe => named(query, "sweep.name", relation, operand),
-                Field::Condition => named(query, "cell.condition", relation, operand),
-                Field::Seed => named(query, "run.seed", relation, operand),
-                Field::Workers => named(query, "cell.workers", relation, operand),
-                Field::Repeat => named(query, "run.repeat", relation, operand),
-                Field::State => {
-                    state(query, dead);
-                    compared(query, relation, operand);
-                }
-            }
+            field_test(query, field, relation, operand, dead);
             query.push(")");
         }
         Test::Not(inner) => {
@@ -92,6 +75,53 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
         }
         Test::All(parts) => joined(query, " AND ", parts, dead),
         Test::Either(parts) => joined(query, " OR ", parts, dead),
+    }
+}
+
+/// One test of a field; `!=` has been turned into its opposite.
+fn field_test(
+    query: &mut QueryBuilder<Sqlite>,
+    field: &Field,
+    relation: Relation,
+    operand: &Operand,
+    dead: &[i64],
+) {
+    match field {
+        Field::Axis(path) => axis(query, path, relation, operand),
+        Field::Strategy => {
+            strategy_name(query, "cell", operand);
+            query.push(" OR (");
+            named(query, "cell.strategy", relation, operand);
+            // As in a recipe: a name of a strategy means that strategy, and only another word a kind.
+            query.push(" AND NOT EXISTS (SELECT 1 FROM cell AS other WHERE other.sweep = cell.sweep AND (");
+            strategy_name(query, "other", operand);
+            query.push(")))");
+        }
+        Field::StrategyName => strategy_name(query, "cell", operand),
+        Field::StrategyKind => named(query, "cell.strategy", relation, operand),
+        Field::Arm => named(query, "cell.arm_name", relation, operand),
+        Field::Recipe => named(query, "sweep.name", relation, operand),
+        Field::Condition => named(query, "cell.condition", relation, operand),
+        Field::Seed => named(query, "run.seed", relation, operand),
+        Field::Workers => named(query, "cell.workers", relation, operand),
+        Field::Tag => {
+            query.push("EXISTS (SELECT 1 FROM tag WHERE tag.sweep = run.sweep AND tag.name");
+            compared(query, relation, operand);
+            query.push(")");
+        }
+        Field::Origin => {
+            let imported = *operand == Operand::Text(IMPORTED.to_owned());
+            query.push(if imported {
+                "sweep.imported_unix IS NOT NULL"
+            } else {
+                "sweep.imported_unix IS NULL"
+            });
+        }
+        Field::Repeat => named(query, "run.repeat", relation, operand),
+        Field::State => {
+            state(query, dead);
+            compared(query, relation, operand);
+        }
     }
 }
 

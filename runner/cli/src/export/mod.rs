@@ -1,5 +1,6 @@
 //! What can be exported, one form per file.
 
+pub(crate) mod bundle;
 pub(crate) mod chrome_trace;
 pub(crate) mod events;
 pub(crate) mod parquet;

@@ -106,7 +106,7 @@ pub(crate) fn execute(args: &DbArgs, context: &Context<'_>) -> Result<Exit, Fail
 }
 
 /// Opens an existing store as a driver does.
-async fn open(folder: &Path) -> Result<Store, StoreError> {
+pub(super) async fn open(folder: &Path) -> Result<Store, StoreError> {
     if !folder.join(store::DATABASE).exists() {
         return Err(StoreError::NoStore { folder: folder.to_owned() });
     }

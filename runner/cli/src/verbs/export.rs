@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::export::table::{Lines, Table};
 use crate::export::{
-    chrome_trace, events, fitting, never_begun, open, samples, table, typed, unwritable, verdicts, weights,
+    bundle, chrome_trace, events, fitting, never_begun, open, samples, table, typed, unwritable, verdicts,
+    weights,
 };
 use crate::output::human;
 use crate::reuse::short;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use store::{EventLog, ExportTable, KeptModel, RunDetail, RunInFull, Selection, Store};
+use store::{BundledModels, EventLog, ExportTable, KeptModel, RunDetail, RunInFull, Selection, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -29,6 +30,7 @@ Examples:
   bakeoff export last --format parquet --what steps -o steps.parquet
   bakeoff export last --format chrome-trace -o trace.json
   bakeoff export 4F7K2Q9M --format safetensors -o weights
+  bakeoff export \"tag=paper-v2\" --format bundle -o paper.tar.gz
 
 Units stand in the names of the columns. A loss that is not a number is an
 empty field, with is_finite = 0. In Parquet a column is of 64-bit integers, of
@@ -57,7 +59,12 @@ did, rates.csv with the learning rate of each step of each worker, samples.csv
 where the recipe has `measure.samples = true`, and with measure.models = \"all\"
 the model that each rank ended with, final-rank-0.safetensors and so on, where
 the ranks' models differ; with measure.models = \"none\" there are no models. With
-these another program can repeat the run and compare.";
+these another program can repeat the run and compare.
+
+A bundle has whole sweeps, those of which a run fits and those whose results
+these took, as one file for `bakeoff import`. It leaves out logs of processes,
+checkpoints, and without --with-models the models; it is not for sweeps that
+are under way. The same sweeps give the same bytes.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -74,6 +81,9 @@ pub(crate) struct ExportArgs {
     /// The file to write, by default standard output; for safetensors a folder.
     #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
+    /// Take along the models that runs kept, into a bundle.
+    #[arg(long)]
+    with_models: bool,
 }
 
 /// How it is written.
@@ -89,6 +99,8 @@ enum Format {
     ChromeTrace,
     /// Initial and final weights.
     Safetensors,
+    /// Whole sweeps, for `bakeoff import`.
+    Bundle,
 }
 
 /// Exports.
@@ -98,7 +110,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
     let lines = match args.format {
         Format::Csv => Some(Lines::Csv),
         Format::Jsonl => Some(Lines::Json),
-        Format::Parquet | Format::ChromeTrace | Format::Safetensors => None,
+        Format::Parquet | Format::ChromeTrace | Format::Safetensors | Format::Bundle => None,
     };
     if lines.is_none() && args.format != Format::Parquet && args.what.is_some() {
         let what = "--what chooses a table, and this format is none";
@@ -107,6 +119,19 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, 
     if matches!(args.format, Format::Csv | Format::Parquet) && args.what == Some(Table::Events) {
         let what = "events have no columns in common";
         return Err(Failure::new(Exit::Usage, what).cure("take --format jsonl"));
+    }
+    if args.with_models && args.format != Format::Bundle {
+        let what = "--with-models is for bundles";
+        return Err(Failure::new(Exit::Usage, what).cure("leave it out, or take --format bundle"));
+    }
+    if args.format == Format::Bundle {
+        let Some(output) = output else {
+            let what = "a bundle is a compressed file, and none is named";
+            return Err(Failure::new(Exit::Usage, what).cure("name one with -o FILE.tar.gz"));
+        };
+        let models = if args.with_models { BundledModels::Kept } else { BundledModels::None };
+        super::wait(bundle::write(&selection, models, output, context))?;
+        return Ok(Exit::Done);
     }
     if args.format == Format::Safetensors && output.is_none() {
         let what = "safetensors are files: they need a folder";

@@ -19,8 +19,8 @@ Examples:
   bakeoff list \"last and state=failed\"
   bakeoff list \"train.optimizer.lr=0.1 or recipe=quickstart\"
 
-Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, and
-every axis by its path.";
+Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, tag,
+origin (own or imported), and every axis by its path.";
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ fn listed<T>(
 }
 
 /// What a narrow terminal can do without, the first of them first.
-const DISPENSABLE: [&str; 3] = ["started", "training", "repeat"];
+const DISPENSABLE: [&str; 5] = ["started", "training", "repeat", "origin", "tags"];
 
 /// As many columns as fit.
 fn sheet(lines: &[RunLine], width: usize) -> Sheet {
@@ -81,7 +81,7 @@ fn sheet(lines: &[RunLine], width: usize) -> Sheet {
 fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
     let several = lines.iter().any(|line| line.recipe != lines[0].recipe);
     let now = human::now();
-    let columns: [Column; 9] = [
+    let columns: [Column; 11] = [
         ("run", true, |line, _| short(&line.id).into()),
         ("recipe", several, |line, _| (&line.recipe).into()),
         ("arm", true, |line, _| (&line.arm).into()),
@@ -96,6 +96,10 @@ fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
         ("metric", lines.iter().any(|line| line.metric.is_some()), |line, _| {
             line.metric.map_or_else(String::new, |(metric, value)| human::metric(metric, value)).into()
         }),
+        ("tags", lines.iter().any(|line| !line.tags.is_empty()), |line, _| line.tags.join(" ").into()),
+        ("origin", lines.iter().any(|line| line.imported), |line, _| {
+            Cell::styled(FAINT, if line.imported { "imported" } else { "" })
+        }),
         ("started", true, |line, now| {
             Cell::styled(FAINT, line.started.map_or_else(String::new, |began| human::ago(began, now)))
         }),
@@ -106,7 +110,7 @@ fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
     let places =
         |names: &[&str]| (0..head.len()).filter(|place| names.contains(&head[*place])).collect::<Vec<_>>();
     let right = places(&["repeat", "training", "metric"]);
-    let whole = places(&["run", "repeat", "state", "training", "metric", "started"]);
+    let whole = places(&["run", "repeat", "state", "training", "metric", "origin", "started"]);
     let mut sheet = Sheet::new(&head).right(&right).whole(&whole);
     for line in lines {
         sheet.row(shown.iter().map(|(.., cell)| cell(line, now)).collect());
@@ -137,14 +141,26 @@ mod tests {
             started: Some(0),
             training: Some(Nanos(3_700_000_000_000)),
             metric: Some((Metric::TestAccuracy, 0.98)),
+            tags: vec!["paper-v2".into()],
+            imported: true,
         };
         let lines = [RunLine { recipe: "codecs".into(), ..line.clone() }, line];
         let shown = |width| anstream::adapter::strip_str(&sheet(&lines, width).render(width)).to_string();
         let wide = shown(200);
         let narrow = shown(80);
-        for column in
-            ["run", "recipe", "arm", "condition", "repeat", "state", "training", "metric", "started"]
-        {
+        for column in [
+            "run",
+            "recipe",
+            "arm",
+            "condition",
+            "repeat",
+            "state",
+            "training",
+            "metric",
+            "tags",
+            "origin",
+            "started",
+        ] {
             assert!(wide.contains(column), "{wide}");
         }
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");

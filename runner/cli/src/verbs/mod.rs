@@ -11,11 +11,13 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod figure;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod noise;
+pub(crate) mod note;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod publish;
@@ -25,6 +27,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod tag;
 
 use crate::args::Global;
 use crate::context::Context;
@@ -148,9 +151,18 @@ pub(crate) enum Verb {
     /// Fetch and verify public data sets; describe your own.
     #[command(after_help = data::EXAMPLES)]
     Data(data::DataArgs),
-    /// Write measurements, traces and weights for other programs.
+    /// Write measurements, traces, weights, or whole sweeps.
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
+    /// Take over the sweeps of a colleague's bundle.
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArgs),
+    /// Give sweeps tags, or take them away.
+    #[command(after_help = tag::EXAMPLES)]
+    Tag(tag::TagArgs),
+    /// Say something of a sweep.
+    #[command(after_help = note::EXAMPLES)]
+    Note(note::NoteArgs),
     /// Explain a recipe's key, a strategy, or an error's code.
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::ExplainArgs),
@@ -190,6 +202,9 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Compare(args) => compare::execute(&args, &context),
         Verb::Publish(args) => publish::execute(&args, &context),
         Verb::Export(args) => export::execute(&args, &context),
+        Verb::Import(args) => import::execute(&args, &context),
+        Verb::Tag(args) => tag::execute(&args, &context),
+        Verb::Note(args) => note::execute(&args, &context),
         Verb::Data(args) => data::execute(&args, &context),
         Verb::Explain(args) => explain::execute(&args),
         Verb::Schema(args) => schema::execute(&args),

@@ -10,7 +10,7 @@ use recipe::{Metric, Role};
 use record::{Emulated, LaneId, Nanos, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use store::{AttemptRow, LostRow, MetricRow, RankRow, RunDetail, Store};
+use store::{Annotations, AttemptRow, LostRow, MetricRow, RankRow, RunDetail, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -70,11 +70,17 @@ fn words(detail: &RunDetail, width: usize) -> String {
         ("workers", line.spec.cluster.workers().to_string()),
     ];
     facts.extend(line.spec.emulation.words().into_iter().map(|words| ("emulated", words)));
+    let Annotations { tags, note, imported } = &detail.annotations;
+    facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
+    facts.extend((!note.is_empty()).then(|| ("note", note.clone())));
+    facts.extend(imported.map(|time| ("imported", human::moment(time))));
     facts.extend(detail.reused_from.clone().map(|source| ("reused from", source)));
     if let Some(attempt) = &detail.run.attempt {
         facts.extend(attempt_facts(attempt, line.spec.strategy.parts()));
     }
     for (name, value) in facts {
+        // The words of a worker's last error may be anything.
+        let value = value.replace(|letter: char| letter.is_control(), " ");
         let _ = writeln!(out, "  {name:<14}{value}");
     }
     if let Some(attempt) = &detail.run.attempt {

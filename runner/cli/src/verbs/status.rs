@@ -8,11 +8,12 @@ use crate::output::table::Sheet;
 use crate::output::{self, human};
 use clap::Args;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
-use store::{LeftOver, Store, StoreError};
+use store::{Annotations, LeftOver, Store, StoreError};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -46,6 +47,8 @@ struct Status {
     gone: Vec<Live>,
     /// Their sweeps that are still open in the database.
     left_over: Vec<LeftOver>,
+    /// Tags and notes of these sweeps, by their ids.
+    annotations: BTreeMap<String, Annotations>,
 }
 
 /// Shows what runs.
@@ -70,24 +73,39 @@ pub(crate) fn execute(args: &StatusArgs, context: &Context<'_>) -> Result<Exit, 
 }
 
 fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
-    let (running, gone) = live::all(store).into_iter().partition(Live::is_alive);
-    Ok(Status { running, gone, left_over: left_over(store, context)? })
+    let (running, gone): (Vec<Live>, Vec<Live>) = live::all(store).into_iter().partition(Live::is_alive);
+    let Recorded { left_over, annotations } = recorded(store, context)?;
+    let shown: BTreeSet<&String> = running
+        .iter()
+        .map(|live: &Live| &live.sweep)
+        .chain(left_over.iter().map(|left| &left.sweep))
+        .collect();
+    let annotations = annotations.into_iter().filter(|(sweep, _)| shown.contains(sweep)).collect();
+    Ok(Status { running, gone, left_over, annotations })
+}
+
+/// What the database says.
+#[derive(Default)]
+struct Recorded {
+    left_over: Vec<LeftOver>,
+    annotations: BTreeMap<String, Annotations>,
 }
 
 /// The state by the database; if it cannot be read, the drivers' own files may still show something.
-fn left_over(store: &Path, context: &Context<'_>) -> Result<Vec<LeftOver>, Failure> {
+fn recorded(store: &Path, context: &Context<'_>) -> Result<Recorded, Failure> {
     super::wait(async {
         let opened = match Store::open_existing(store).await {
             Ok(opened) => opened,
-            Err(StoreError::NoStore { .. }) => return Ok(Vec::new()),
+            Err(StoreError::NoStore { .. }) => return Ok(Recorded::default()),
             Err(error) => {
                 context.console.warn(&error.to_string(), "");
-                return Ok(Vec::new());
+                return Ok(Recorded::default());
             }
         };
-        let left = opened.left_over().await?;
+        let recorded =
+            Recorded { left_over: opened.left_over().await?, annotations: opened.annotations().await? };
         opened.close().await;
-        Ok(left)
+        Ok(recorded)
     })
 }
 
@@ -96,6 +114,11 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
     let now = human::now();
     for live in &status.running {
         driver(&mut out, live, now);
+        if let Some(said) = status.annotations.get(&live.sweep) {
+            for line in output::fold(&said_of(said), width.saturating_sub(2)) {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
         if let Some(run) = &live.run {
             under_way(&mut out, run, (now - live.written).max(0) as u64, width);
         }
@@ -114,6 +137,13 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
         let _ = writeln!(out, "`bakeoff stop` clears up; the same `bakeoff run` continues");
     }
     out
+}
+
+/// Tags and note of a sweep.
+fn said_of(said: &Annotations) -> String {
+    let tags = if said.tags.is_empty() { String::new() } else { format!("tags: {}", said.tags.join(", ")) };
+    let note = if said.note.is_empty() { String::new() } else { format!("note: {}", said.note) };
+    [tags, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn driver(out: &mut String, live: &Live, now: i64) {
@@ -188,6 +218,7 @@ fn left_in_words(status: &Status) -> Vec<String> {
             left.driver,
             human::count(left.unfinished as usize, "run")
         ));
+        lines.extend(status.annotations.get(&left.sweep).map(said_of).filter(|said| !said.is_empty()));
     }
     lines
 }

@@ -4,7 +4,7 @@ use crate::kitchen::{Kitchen, told};
 use std::fs;
 use std::process::Stdio;
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 22] = [
     "init",
     "publish",
     "check",
@@ -20,6 +20,9 @@ const VERBS: [&str; 19] = [
     "report",
     "data",
     "export",
+    "import",
+    "tag",
+    "note",
     "explain",
     "schema",
     "db",
@@ -89,6 +92,11 @@ fn explain_has_pages_for_keys_kinds_and_codes() {
     let kitchen = Kitchen::new();
     insta::assert_snapshot!("explain_lr", kitchen.run(&["explain", "train.optimizer.lr"]).code(0).out);
     insta::assert_snapshot!("explain_r012", kitchen.run(&["explain", "R012"]).code(0).out);
+    let selection = kitchen.run(&["explain", "selection"]).code(0).out;
+    for word in ["tag", "origin", "last~1", "state"] {
+        assert!(selection.contains(word), "{selection}");
+    }
+    assert!(kitchen.run(&["explain", "origin"]).code(0).out.contains("bakeoff import"));
     let all = kitchen.run(&["explain"]).code(0).out;
     assert!(all.lines().any(|line| line == "train.target"), "{all}");
     for topic in all.lines() {

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const MOMENT: &str = "bakeoff.lock";
 /// Held shared by each process that has the database open, exclusively by one that replaces it.
 const IN_USE: &str = "bakeoff.in-use";
+/// Held by a process that imports a bundle.
+const IMPORTING: &str = "bakeoff.importing";
 /// How long a migration waits for the end of those who only read.
 const READER_SECONDS: u64 = 2;
 /// Between two tries to lock.
@@ -31,6 +33,11 @@ pub(crate) async fn moment(folder: &Path) -> Result<Lock, StoreError> {
 /// Held by each process that has the database open.
 pub(crate) async fn in_use(folder: &Path) -> Result<Lock, StoreError> {
     take(folder, IN_USE, File::try_lock_shared).await
+}
+
+/// Two imports must not unpack into the same folder.
+pub(crate) async fn importing(folder: &Path) -> Result<Lock, StoreError> {
+    take(folder, IMPORTING, File::try_lock).await
 }
 
 /// As [`alone`], for a migration, which only a reader is worth waiting for: a driver holds the lock for hours.

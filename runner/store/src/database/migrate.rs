@@ -123,7 +123,7 @@ mod tests {
     use sqlx::migrate::{Migration, MigrationType};
 
     /// Versions, with the checksums of what they apply.
-    const RELEASED: [(i64, &str); 17] = [
+    const RELEASED: [(i64, &str); 18] = [
         (
             1,
             "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
@@ -191,6 +191,10 @@ mod tests {
         (
             17,
             "9c4d38cd2525ad5efdb48d4ab1dc99ba6b30afa59720e427e6b9dd9b8b33ede9da09ad3df2453252d915c3337c53756c",
+        ),
+        (
+            18,
+            "131b6a94fd73242c24bee0ef9360b509cdf0f82ef964cd491bf4371dd0f29fd2baf423f796829796dad9f6a59b8ea24b",
         ),
     ];
 

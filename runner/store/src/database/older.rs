@@ -44,6 +44,9 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (16, Column { table: "rank", column: "NULL AS resident_at_end" }),
     (16, Column { table: "rank", column: "NULL AS exchanging" }),
     (16, Column { table: "rank", column: "NULL AS exchanging_steps" }),
+    (18, Table("CREATE TEMP TABLE tag (sweep, name);")),
+    (18, Column { table: "sweep", column: "'' AS note" }),
+    (18, Column { table: "sweep", column: "NULL AS imported_unix" }),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.
@@ -150,6 +153,11 @@ pub(crate) mod tests {
         assert_eq!(store.earlier_runs("old").await.unwrap().len(), 1);
         assert!(store.find_finished(&format!("{:064}", 7)).await.unwrap().is_none());
         assert_eq!(store.left_over().await.unwrap(), []);
+        assert!(store.annotations().await.unwrap().is_empty());
+        assert!(
+            store.sweeps_fitting(&Selection::parse("origin=own and not tag=a").unwrap()).await.unwrap().len()
+                == 1
+        );
         assert!(store.db_info().await.unwrap().bytes > 0);
     }
 

@@ -4,7 +4,7 @@ use crate::StoreError;
 use crate::database::lock::{self, Lock};
 use crate::database::migrate::{MIGRATIONS, migrate, newest, version};
 use crate::database::{filesystem, older, reserve};
-use crate::error::{BUSY_SECONDS, SQLITE_CANTOPEN, result_code};
+use crate::error::{BUSY_SECONDS, SQLITE_CANTOPEN, SQLITE_READONLY, result_code};
 use crate::layout::{self, DATABASE};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
@@ -234,7 +234,17 @@ async fn version_of(file: &Path, options: SqliteConnectOptions) -> Result<i64, S
     if fs::metadata(file).map_or(true, |data| data.len() == 0) {
         return Ok(0);
     }
-    let mut connection = options.read_only(true).connect().await.map_err(|error| not_ours(file, error))?;
+    match read_version(file, options.clone().read_only(true)).await {
+        // Its creator was killed before the first tables were whole: they are rolled back, for which SQLite writes.
+        Err(StoreError::Database(error)) if result_code(&error) == Some(SQLITE_READONLY) => {
+            read_version(file, options.read_only(false)).await
+        }
+        found => found,
+    }
+}
+
+async fn read_version(file: &Path, options: SqliteConnectOptions) -> Result<i64, StoreError> {
+    let mut connection = options.connect().await.map_err(|error| not_ours(file, error))?;
     let found = version(&mut connection, file).await;
     connection.close().await.map_err(|error| StoreError::from(error).of_file(file))?;
     found
@@ -272,5 +282,35 @@ pub(crate) fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
     match StoreError::from(error).of_file(file) {
         StoreError::Damaged { path, .. } if !begins_as_database => StoreError::Foreign { path },
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_whose_creator_was_killed_in_its_first_transaction_is_created_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("half.db");
+        let mut creator = options(&file).create_if_missing(true).connect().await.unwrap();
+        let half = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE half (bytes); \
+                    INSERT INTO half SELECT zeroblob(4000) FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]')";
+        sqlx::raw_sql(half).execute(&mut creator).await.unwrap();
+        for reader in [true, false] {
+            // As if it had been killed now.
+            let store = folder.path().join(format!("store-{reader}"));
+            fs::create_dir(&store).unwrap();
+            fs::copy(&file, store.join(DATABASE)).unwrap();
+            let journal = format!("{DATABASE}-journal");
+            fs::copy(folder.path().join("half.db-journal"), store.join(&journal)).unwrap();
+            assert!(fs::metadata(store.join(DATABASE)).unwrap().len() > 0);
+            if reader {
+                let refused = Store::open_existing(&store).await.unwrap_err();
+                assert!(matches!(refused, StoreError::NoStore { .. }), "{refused}");
+            }
+            let store = Store::open(&store).await.unwrap();
+            assert_eq!(store.db_check().await.unwrap(), []);
+        }
     }
 }

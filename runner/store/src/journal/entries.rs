@@ -38,9 +38,53 @@ pub(crate) enum Entry {
     Pruned { run: String },
     /// The sweep ended. The time is unknown if its driver was killed.
     SweepEnd { end: SweepEnd, time: Option<i64> },
+    /// The user gave the sweep a tag.
+    Tag { name: String, time: i64 },
+    /// The user took a tag from the sweep.
+    Untag { name: String, time: i64 },
+    /// What the user says of the sweep from now on; empty for nothing.
+    SweepNote { text: String, time: i64 },
+    /// The sweep was made elsewhere, and imported into this store.
+    Imported { time: i64 },
     /// A page was made.
     #[serde(rename = "page")]
     Report { selection: String, path: String, sha256: String, created: i64 },
+}
+
+impl Entry {
+    /// Whether it is what users say of the sweep or do with it, and nothing that was measured.
+    pub(crate) fn is_annotation(&self) -> bool {
+        match self {
+            Self::Tag { .. } | Self::Untag { .. } | Self::SweepNote { .. } | Self::Imported { .. } => true,
+            Self::Sweep(_)
+            | Self::Identity { .. }
+            | Self::Reused { .. }
+            | Self::Attempt { .. }
+            | Self::Note { .. }
+            | Self::AttemptEnd { .. }
+            | Self::Pruned { .. }
+            | Self::SweepEnd { .. }
+            | Self::Report { .. } => false,
+        }
+    }
+
+    /// What it tells of, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Sweep(_) => "a second sweep".to_owned(),
+            Self::Identity { run, .. } => format!("the identity of run {run}"),
+            Self::Reused { run, .. } => format!("the source of run {run}"),
+            Self::Attempt { run, number, .. } => format!("the begin of attempt {number} of run {run}"),
+            Self::Note { run, number, .. } => format!("a note on attempt {number} of run {run}"),
+            Self::AttemptEnd { run, number, .. } => format!("the end of attempt {number} of run {run}"),
+            Self::Pruned { run } => format!("the removal of run {run}"),
+            Self::SweepEnd { .. } => "the end of the sweep".to_owned(),
+            Self::Tag { .. } | Self::Untag { .. } => "a tag".to_owned(),
+            Self::SweepNote { .. } => "the note on the sweep".to_owned(),
+            Self::Imported { .. } => "the mark of an imported sweep".to_owned(),
+            Self::Report { path, .. } => format!("the page {path}"),
+        }
+    }
 }
 
 /// The totals of an attempt of which not all steps are kept.

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// Bytes. No event is longer; a greater length means that the file is damaged.
 const LONGEST: u32 = 1 << 28;
 
+/// Bytes of the events that are held at once, beside the last of them.
+const BATCH_BYTES: u64 = 64 << 20;
+
 /// The event log of an attempt.
 #[derive(Debug)]
 pub struct EventLog {
@@ -99,6 +102,8 @@ pub(crate) struct EventReader {
     file: Box<dyn Read + Send>,
     /// Offset in bytes of the end of the last event read.
     at: u64,
+    /// Bytes that a compressed log must not exceed.
+    most: u64,
     /// The error that ended the log; returned after the events before it.
     failure: Option<StoreError>,
 }
@@ -108,18 +113,33 @@ impl EventReader {
     pub(crate) fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = EventLog::file_of(directory);
         match File::open(&path) {
-            Ok(file) if path.ends_with(packed_log::NAME) => {
-                Ok(Self { path, file: Box::new(packed_log::unpacked(file)), at: 0, failure: None })
+            Ok(file) if path.ends_with(packed_log::NAME) => Ok(Self {
+                path,
+                file: Box::new(packed_log::unpacked(file)),
+                at: 0,
+                most: u64::MAX,
+                failure: None,
+            }),
+            Ok(file) => {
+                Ok(Self { path, file: Box::new(BufReader::new(file)), at: 0, most: u64::MAX, failure: None })
             }
-            Ok(file) => Ok(Self { path, file: Box::new(BufReader::new(file)), at: 0, failure: None }),
             Err(cause) => Err(StoreError::EventLog { path, reason: cause.to_string() }),
         }
+    }
+
+    /// Refuses a compressed log whose events have more bytes: a small file may unpack to any number.
+    pub(crate) fn within(mut self, most: u64) -> Self {
+        if self.path.ends_with(packed_log::NAME) {
+            self.most = most;
+        }
+        self
     }
 
     /// The next events, at most `most`; none at the end or at a torn record.
     pub(crate) fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, StoreError> {
         let mut events = Vec::new();
-        while events.len() < most && self.failure.is_none() {
+        let enough = self.at.saturating_add(BATCH_BYTES);
+        while events.len() < most && self.at < enough && self.failure.is_none() {
             match self.next_event() {
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => return Ok(events),
@@ -147,6 +167,11 @@ impl EventReader {
         let event =
             Event::decode(&record).map_err(|cause| self.error(format!("at byte {}: {cause}", self.at)))?;
         self.at += 4 + record.len() as u64;
+        if self.at > self.most {
+            return Err(
+                self.error(format!("it unpacks to more than the {} bytes that its journal says", self.most))
+            );
+        }
         Ok(Some((event, record)))
     }
 

@@ -62,7 +62,7 @@ impl Store {
              FROM run JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
              JOIN config ON config.id = cell.config JOIN attempt ON attempt.id = \
              (SELECT try.id FROM attempt AS try WHERE try.run = run.id ORDER BY try.number DESC LIMIT 1) \
-             WHERE sweep.name = ? AND run.reused_from IS NULL \
+             WHERE sweep.name = ? AND run.reused_from IS NULL AND sweep.imported_unix IS NULL \
              GROUP BY cell.arm_name, cell.condition, run.repeat ORDER BY run.id",
         )
         .bind(recipe)
@@ -71,12 +71,24 @@ impl Store {
         rows.into_iter().map(Columns::row).collect()
     }
 
+    /// The newest imported run with this identity that has a result of its own.
+    pub async fn find_imported(&self, identity: &str) -> Result<Option<RunId>, StoreError> {
+        let found: Option<String> = sqlx::query_scalar(
+            "SELECT run.ulid FROM run JOIN sweep ON sweep.id = run.sweep WHERE identity_hash = ? \
+             AND run.state IN ('done', 'diverged') AND reused_from IS NULL AND sweep.imported_unix IS NOT NULL ORDER BY run.id DESC LIMIT 1",
+        )
+        .bind(identity)
+        .fetch_optional(&self.reader)
+        .await?;
+        Ok(found.map(RunId))
+    }
+
     /// The runs with this identity that ended early or were not finished, each with its sweep; the last one first.
     pub async fn ended_early(&self, identity: &str) -> Result<Vec<(RunId, SweepId)>, StoreError> {
         let rows: Vec<(String, String)> = sqlx::query_as(
             "SELECT run.ulid, sweep.ulid FROM run JOIN sweep ON sweep.id = run.sweep \
              WHERE identity_hash = ? AND run.state NOT IN ('done', 'diverged', 'pending') \
-             AND reused_from IS NULL ORDER BY run.id DESC",
+             AND reused_from IS NULL AND sweep.imported_unix IS NULL ORDER BY run.id DESC",
         )
         .bind(identity)
         .fetch_all(&self.reader)

@@ -4,7 +4,9 @@ use crate::read::earlier::SURROUNDINGS;
 use crate::read::load::standing;
 use crate::sql::document::{from_json, to_json};
 use crate::sql::value::{float_of, metric_named, state_named, uint};
-use crate::{NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError};
+use crate::{
+    Annotations, NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError,
+};
 use recipe::{Metric, Provenance, RunSpec};
 use record::Nanos;
 use serde::Serialize;
@@ -18,6 +20,8 @@ pub struct RunDetail {
     pub line: RunInFull,
     /// The last attempt in full.
     pub run: RunRow,
+    /// Tags, note and origin of its sweep.
+    pub annotations: Annotations,
     /// The machines of the last attempt.
     pub nodes: Vec<NodeRow>,
     /// Its identity ([`recipe::Run::identity`]), if it is known.
@@ -129,15 +133,22 @@ impl Store {
              (SELECT spec ->> '$.train.target.metric' FROM config WHERE id = cell.config) AS metric FROM run \
              JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
              JOIN shown ON shown.run = run.id LEFT JOIN attempt ON attempt.id = shown.attempt \
-             WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.sweep, run.position",
+             WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY substr(sweep.ulid, 1, 10), sweep.id, run.position",
         )
         .bind(&wanted)
         .fetch_all(&self.reader)
         .await?;
+        let annotations = self.annotations().await?;
         rows.into_iter()
             .map(|row| {
                 let abandoned = abandoned.contains(&row.sweep_row);
-                listed(row, &metrics, abandoned)
+                let said = annotations.get(&row.sweep);
+                let mut listed = listed(row, &metrics, abandoned)?;
+                if let Some(said) = said {
+                    listed.line.tags.clone_from(&said.tags);
+                    listed.line.imported = said.imported.is_some();
+                }
+                Ok(listed)
             })
             .collect()
     }
@@ -162,6 +173,7 @@ impl Store {
         let owner = reused_from.clone().map_or(run, RunId);
         Ok(RunDetail {
             run: row,
+            annotations: rows.annotations,
             nodes: rows.nodes,
             identity,
             reused_from,
@@ -276,6 +288,8 @@ fn listed(row: LineColumns, metrics: &Latest, abandoned: bool) -> Result<Listed,
         started: row.started,
         training: row.training.map(|time| Nanos(uint(time))),
         metric: value.map(|value| (wanted, *value)),
+        tags: Vec::new(),
+        imported: false,
     };
     Ok(Listed { line, config: row.config })
 }

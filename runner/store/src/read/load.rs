@@ -2,6 +2,7 @@
 
 use crate::derive::summary::Summary;
 use crate::driver::KILLED;
+use crate::read::annotations::annotations;
 use crate::read::parts::Parts;
 use crate::read::plan::plan_of;
 use crate::read::steps::summary_of;
@@ -20,9 +21,8 @@ impl Store {
     pub async fn sweep_rows(&self, selection: &Selection) -> Result<SweepRows, StoreError> {
         let chosen = self.fitting(selection).await?;
         let sweep = chosen
-            .iter()
+            .last()
             .map(|run| run.sweep)
-            .max()
             .ok_or_else(|| StoreError::Empty { selection: selection.to_string() })?;
         let runs: BTreeSet<i64> = chosen.iter().filter(|run| run.sweep == sweep).map(|run| run.run).collect();
         let abandoned = self.abandoned_sweeps().await?.contains(&sweep);
@@ -86,7 +86,6 @@ async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepR
     .fetch_one(&mut *connection)
     .await?;
     Ok(SweepRows {
-        id: row.ulid,
         plan: plan_of(connection, sweep).await?,
         recipe_sha256: row.sha256,
         recipe_path: row.recipe_path,
@@ -94,6 +93,8 @@ async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepR
         version: row.version,
         commit: row.git_commit.map(|commit| (commit, row.git_dirty.unwrap_or(false))),
         started: row.started_unix,
+        annotations: annotations(connection).await?.remove(&row.ulid).unwrap_or_default(),
+        id: row.ulid,
         nodes: Vec::new(),
         runs: Vec::new(),
     })

@@ -1,5 +1,6 @@
 //! The queries of reports, lists, exports and drivers. Each returns plain rows.
 
+pub(crate) mod annotations;
 pub(crate) mod earlier;
 pub(crate) mod export;
 pub(crate) mod kept;

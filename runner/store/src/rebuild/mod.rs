@@ -4,10 +4,10 @@
 //! in one step when it is complete; the old one is kept beside it. What cannot be read is reported by its path. A run whose
 //! events are incomplete reads as failed, so that it is not taken for a result.
 
-mod exchange;
+pub(crate) mod exchange;
 pub(crate) mod progress;
-mod replay;
-mod valid;
+pub(crate) mod replay;
+pub(crate) mod valid;
 
 use crate::StoreError;
 use crate::database::lock;

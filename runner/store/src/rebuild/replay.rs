@@ -11,6 +11,7 @@ use crate::read::steps::{totals_again, totals_of};
 use crate::rebuild::progress::{Rebuilding, Rebuilt, Unread};
 use crate::rebuild::valid::{last_ends, unpruned};
 use crate::sql::value::int;
+use crate::write::annotate::insert_annotation;
 use crate::write::attempt::{
     NewAttempt, NewNote, Try, insert_attempt, insert_attempt_end, insert_node, insert_note,
 };
@@ -29,7 +30,6 @@ use std::time::UNIX_EPOCH;
 
 /// Number of events inserted at once, in a transaction of their own.
 const BATCH: usize = 4096;
-const IMMEDIATE: &str = "BEGIN IMMEDIATE";
 
 /// A replay under way.
 pub(crate) struct Replay<'a> {
@@ -40,6 +40,16 @@ pub(crate) struct Replay<'a> {
     reuses: Vec<Reuse>,
     /// Runs with an attempt in a journal.
     known: BTreeSet<String>,
+    trust: Trust,
+}
+
+/// Whose files are replayed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// Those of this store.
+    Own,
+    /// Another user's: a log holds no more than its journal says.
+    Strangers,
 }
 
 /// A run that took its result from another one, and the journal that says so.
@@ -71,6 +81,14 @@ struct Ended<'e> {
     totals: Option<&'e RolledUp>,
 }
 
+/// Bytes of an event log, as its journal says.
+struct Promise {
+    /// Unknown of one that was cut short.
+    least: Option<u64>,
+    /// What a compressed one may come to.
+    most: u64,
+}
+
 /// The sweep under way.
 struct Sweep {
     journal: PathBuf,
@@ -90,33 +108,51 @@ impl<'a> Replay<'a> {
             done: Rebuilding { sweeps: (0, journals.len()), bytes: (0, bytes) },
             reuses: Vec::new(),
             known: BTreeSet::new(),
+            trust: Trust::Own,
         }
     }
 
+    /// A replay of files that came from another user.
+    pub(crate) fn of_strangers(folder: &'a Path, journals: &[PathBuf]) -> Self {
+        Self { trust: Trust::Strangers, ..Self::new(folder, journals) }
+    }
+
+    /// Replays all journals into a new database.
     pub(crate) async fn all(
         &mut self,
         store: &Store,
         journals: &[PathBuf],
         progress: &mut impl FnMut(Rebuilding),
     ) -> Result<(), StoreError> {
-        for path in journals {
-            progress(self.done);
-            // No other process sees the new database before it is whole, so that each entry may be a transaction of its own:
-            // a sweep in one would make a write-ahead log as large as the sweep.
-            let mut connection = store.writer.acquire().await?;
-            self.sweep(&mut connection, path, progress).await?;
-            self.done.sweeps.0 += 1;
-        }
-        progress(self.done);
-        let mut transaction = store.writer.begin_with("BEGIN IMMEDIATE").await?;
-        for Reuse { journal, run, source } in std::mem::take(&mut self.reuses) {
-            let reused = insert_reuse(&mut transaction, &RunId(run.clone()), &RunId(source.clone())).await;
-            self.tolerate(reused, &journal, || format!("run {run} has its result from run {source}"))?;
-        }
+        let mut connection = store.writer.acquire().await?;
+        self.sweeps(&mut connection, journals, progress).await?;
+        let mut transaction = connection.begin().await?;
         self.reports(&mut transaction).await?;
         transaction.commit().await?;
         self.report_unknown_directories();
         Ok(())
+    }
+
+    /// Replays these journals. Each entry is a transaction of its own, for a sweep in one makes a write-ahead log as large as the sweep;
+    /// inside a transaction of the caller, it is a part of that.
+    pub(crate) async fn sweeps(
+        &mut self,
+        connection: &mut SqliteConnection,
+        journals: &[PathBuf],
+        progress: &mut impl FnMut(Rebuilding),
+    ) -> Result<(), StoreError> {
+        for path in journals {
+            progress(self.done);
+            self.sweep(connection, path, progress).await?;
+            self.done.sweeps.0 += 1;
+        }
+        progress(self.done);
+        let mut transaction = connection.begin().await?;
+        for Reuse { journal, run, source } in std::mem::take(&mut self.reuses) {
+            let reused = insert_reuse(&mut transaction, &RunId(run.clone()), &RunId(source.clone())).await;
+            self.tolerate(reused, &journal, || format!("run {run} has its result from run {source}"))?;
+        }
+        Ok(transaction.commit().await?)
     }
 
     async fn sweep(
@@ -131,7 +167,7 @@ impl<'a> Replay<'a> {
             self.unread(path, "it does not begin with the sweep's plan, so that nothing of it can be used");
             return Ok(());
         };
-        let mut transaction = connection.begin_with(IMMEDIATE).await?;
+        let mut transaction = connection.begin().await?;
         let inserted = insert_plan(&mut transaction, &entry).await;
         if !self.tolerate(inserted, path, || "the sweep's plan".to_owned())? {
             return Ok(());
@@ -150,13 +186,13 @@ impl<'a> Replay<'a> {
                 let ended = Ended { attempt, end, log: *log, totals: totals.as_deref() };
                 self.attempt_ends(connection, &mut sweep, ended).await
             } else {
-                let mut transaction = connection.begin_with(IMMEDIATE).await?;
+                let mut transaction = connection.begin().await?;
                 match self.entry(&mut transaction, &mut sweep, &entry).await {
                     Ok(()) => transaction.commit().await.map_err(StoreError::from),
                     refused => refused,
                 }
             };
-            self.tolerate(done, path, || brief(&entry))?;
+            self.tolerate(done, path, || entry.words())?;
             progress(self.done);
         }
         for attempt in std::mem::take(&mut sweep.open) {
@@ -194,8 +230,9 @@ impl<'a> Replay<'a> {
                 let id = sweep.attempt(&AttemptKey::new(run, *number))?;
                 insert_note(connection, id, NewNote { time: *time, state, text }).await
             }
-            Entry::SweepEnd { end, time } => {
-                insert_sweep_end(connection, &SweepId(sweep.entry.sweep.clone()), *end, *time).await
+            Entry::SweepEnd { end, time } => insert_sweep_end(connection, &sweep.id(), *end, *time).await,
+            Entry::Tag { .. } | Entry::Untag { .. } | Entry::SweepNote { .. } | Entry::Imported { .. } => {
+                insert_annotation(connection, &sweep.id(), entry).await
             }
             // Removed with the entries before it; the end of its sweep may have taken it for one that was not needed.
             Entry::Pruned { run } => insert_pruned(connection, &RunId(run.clone())).await,
@@ -216,8 +253,8 @@ impl<'a> Replay<'a> {
         sweep.open.remove(&attempt);
         // An attempt that was cut short may have ended in the middle of an event.
         let cut_short = matches!(end.state, RunState::Failed | RunState::Interrupted);
-        let promised = (!cut_short).then_some(log);
-        let (end, totals) = match self.events(connection, id, &attempt, promised).await? {
+        let promise = Promise { least: (!cut_short).then_some(log), most: log };
+        let (end, totals) = match self.events(connection, id, &attempt, promise).await? {
             Ok(()) => (end.clone(), totals),
             Err(reason) => (incomplete(end, &reason), None),
         };
@@ -225,7 +262,7 @@ impl<'a> Replay<'a> {
             Some(totals) => totals_again(connection, id, totals.clone()).await?,
             None => totals_of(connection, id).await?,
         };
-        let mut transaction = connection.begin_with(IMMEDIATE).await?;
+        let mut transaction = connection.begin().await?;
         insert_attempt_end(&mut transaction, id, &totals, &end).await?;
         transaction.commit().await?;
         // A log of an earlier version holds all steps, as one does whose driver was killed before it was packed.
@@ -245,7 +282,7 @@ impl<'a> Replay<'a> {
     ) -> Result<(), StoreError> {
         let id = sweep.attempt(attempt)?;
         // The log of a killed driver need not be complete.
-        let _ = self.events(connection, id, attempt, None).await?;
+        let _ = self.events(connection, id, attempt, Promise { least: None, most: u64::MAX }).await?;
         let written = fs::metadata(self.directory(attempt).join(EventLog::NAME));
         let written = written.and_then(|data| data.modified()).ok();
         let Some(time) = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()) else { return Ok(()) };
@@ -264,7 +301,7 @@ impl<'a> Replay<'a> {
         connection: &mut SqliteConnection,
         id: AttemptId,
         attempt: &AttemptKey,
-        promised: Option<u64>,
+        Promise { least: promised, most }: Promise,
     ) -> Result<Result<(), String>, StoreError> {
         let directory = self.directory(attempt);
         let path = EventLog::file_of(&directory);
@@ -272,7 +309,9 @@ impl<'a> Replay<'a> {
             return Ok(Ok(()));
         }
         let before = self.done.bytes.0;
-        let read = self.read_log(connection, id, &directory).await;
+        let most = if self.trust == Trust::Strangers { most } else { u64::MAX };
+        let read =
+            self.read_log(connection, id, EventReader::open(&directory).map(|log| log.within(most))).await;
         let bytes = self.done.bytes.0 - before;
         let reason = match read {
             Ok(()) if promised.is_none_or(|promised| bytes >= promised) => return Ok(Ok(())),
@@ -293,16 +332,16 @@ impl<'a> Replay<'a> {
         &mut self,
         connection: &mut SqliteConnection,
         id: AttemptId,
-        directory: &Path,
+        log: Result<EventReader, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut log = EventReader::open(directory)?;
+        let mut log = log?;
         let before = self.done.bytes.0;
         loop {
             let events = log.next_batch(BATCH)?;
             if events.is_empty() {
                 return Ok(());
             }
-            let mut transaction = connection.begin_with(IMMEDIATE).await?;
+            let mut transaction = connection.begin().await?;
             insert_events(&mut transaction, id, &events).await?;
             transaction.commit().await?;
             self.rebuilt.events += events.len() as u64;
@@ -379,6 +418,10 @@ impl<'a> Replay<'a> {
 }
 
 impl Sweep {
+    fn id(&self) -> SweepId {
+        SweepId(self.entry.sweep.clone())
+    }
+
     async fn attempt_begins(
         &self,
         connection: &mut SqliteConnection,
@@ -423,18 +466,4 @@ fn incomplete(end: &AttemptEnd, reason: &str) -> AttemptEnd {
         end.state = RunState::Failed;
     }
     end
-}
-
-fn brief(entry: &Entry) -> String {
-    match entry {
-        Entry::Sweep(_) => "a second sweep".to_owned(),
-        Entry::Identity { run, .. } => format!("the identity of run {run}"),
-        Entry::Reused { run, .. } => format!("the source of run {run}"),
-        Entry::Attempt { run, number, .. } => format!("the begin of attempt {number} of run {run}"),
-        Entry::Note { run, number, .. } => format!("a note on attempt {number} of run {run}"),
-        Entry::AttemptEnd { run, number, .. } => format!("the end of attempt {number} of run {run}"),
-        Entry::Pruned { run } => format!("the removal of run {run}"),
-        Entry::SweepEnd { .. } => "the end of the sweep".to_owned(),
-        Entry::Report { path, .. } => format!("the page {path}"),
-    }
 }

@@ -6,7 +6,7 @@ use crate::rebuild::replay::AttemptKey;
 use std::collections::BTreeMap;
 
 /// Keeps of each attempt only the last end: if a full disk rejects the first one, the driver writes it again.
-pub(super) fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+pub(crate) fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
     let last: BTreeMap<AttemptKey, usize> = entries
         .iter()
         .enumerate()
@@ -22,7 +22,7 @@ pub(super) fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
 }
 
 /// Leaves out what was said of a run before it was removed, and keeps that it was.
-pub(super) fn unpruned(entries: Vec<Entry>) -> Vec<Entry> {
+pub(crate) fn unpruned(entries: Vec<Entry>) -> Vec<Entry> {
     let removed: BTreeMap<String, usize> = entries
         .iter()
         .enumerate()
@@ -46,7 +46,13 @@ fn run_of(entry: &Entry) -> Option<&str> {
         | Entry::Note { run, .. }
         | Entry::AttemptEnd { run, .. }
         | Entry::Pruned { run } => Some(run),
-        Entry::Sweep(_) | Entry::SweepEnd { .. } | Entry::Report { .. } => None,
+        Entry::Sweep(_)
+        | Entry::SweepEnd { .. }
+        | Entry::Tag { .. }
+        | Entry::Untag { .. }
+        | Entry::SweepNote { .. }
+        | Entry::Imported { .. }
+        | Entry::Report { .. } => None,
     }
 }
 

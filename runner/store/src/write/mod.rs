@@ -1,6 +1,7 @@
 //! The statements with which a driver records what it does. `record_*` is a transaction of its own that also writes the
 //! journal; `insert_*` is the same change inside a transaction of the caller, so that a rebuild can use it.
 
+pub(crate) mod annotate;
 pub(crate) mod attempt;
 pub(crate) mod discarded;
 pub(crate) mod heartbeat;

@@ -211,6 +211,7 @@ impl Store {
     async fn prune_sweep(&self, sweep: &str) -> Result<(), StoreError> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
         for statement in [
+            "DELETE FROM tag WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
             "DELETE FROM cell_axis WHERE cell IN (SELECT cell.id FROM cell JOIN sweep ON sweep.id = cell.sweep \
              WHERE sweep.ulid = ?)",
             "DELETE FROM run WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",

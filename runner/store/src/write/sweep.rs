@@ -141,21 +141,20 @@ impl Store {
         Ok(ids.into_iter().map(RunId).collect())
     }
 
-    /// The newest sweep, if there is one.
+    /// The newest sweep that was made here, if there is one.
     pub async fn latest_sweep(&self) -> Result<Option<SweepId>, StoreError> {
-        let id: Option<String> = sqlx::query_scalar("SELECT ulid FROM sweep ORDER BY id DESC LIMIT 1")
-            .fetch_optional(&self.reader)
-            .await?;
+        let newest = "SELECT ulid FROM sweep WHERE imported_unix IS NULL ORDER BY id DESC LIMIT 1";
+        let id: Option<String> = sqlx::query_scalar(newest).fetch_optional(&self.reader).await?;
         Ok(id.map(SweepId))
     }
 
     /// The newest run with this identity that has a result of its own: done or diverged with all of its ranks, and not
-    /// itself reused.
+    /// itself reused. An imported one is no result of these machines, which its identity knows by kind only.
     pub async fn find_finished(&self, identity: &str) -> Result<Option<RunRef>, StoreError> {
         let row: Option<(String, String, String)> = sqlx::query_as(
             "SELECT run.ulid, sweep.ulid, run.state FROM run JOIN sweep ON sweep.id = run.sweep \
              WHERE identity_hash = ? AND run.state IN ('done', 'diverged') AND reused_from IS NULL \
-             AND NOT EXISTS (SELECT 1 FROM attempt JOIN loss ON loss.attempt = attempt.id WHERE attempt.run = run.id \
+             AND sweep.imported_unix IS NULL AND NOT EXISTS (SELECT 1 FROM attempt JOIN loss ON loss.attempt = attempt.id WHERE attempt.run = run.id \
              AND attempt.number = (SELECT max(number) FROM attempt AS try WHERE try.run = run.id)) \
              ORDER BY run.id DESC LIMIT 1",
         )

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+mod annotations;
 mod archive;
+mod bundles;
 mod files;
 mod full_disk;
 mod heterogeneity;
+mod hostile;
 mod killed;
 mod load;
 mod prune;

@@ -13,7 +13,7 @@ use store::{
 
 /// A folder with a store of two sweeps: a run that was done at its second attempt, one that diverged, one that
 /// was interrupted; then one that takes its result from the first.
-async fn history() -> (tempfile::TempDir, Vec<RunId>) {
+pub(crate) async fn history() -> (tempfile::TempDir, Vec<RunId>) {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;
     let plan = plan();

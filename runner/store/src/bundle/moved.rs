@@ -1,0 +1,71 @@
+//! Moves what was unpacked to its place in a store. Each move is one step, and the journal comes last: without it, what lies there is no
+//! part of the store, and the next import of the same bundle takes it as it is.
+
+use super::Place;
+use super::manifest::Manifest;
+use crate::{StoreError, layout};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// Moves the files of these sweeps from `staging` to `folder`, and their journals after them.
+pub(super) fn move_in(
+    staging: &Path,
+    folder: &Path,
+    manifest: &Manifest,
+    sweeps: &BTreeSet<&str>,
+    runs: &BTreeSet<&str>,
+) -> Result<(), StoreError> {
+    let (mut files, mut journals) = (Vec::new(), Vec::new());
+    for file in &manifest.files {
+        match Place::of(&file.name) {
+            Some(Place::Journal(sweep)) if sweeps.contains(sweep) => journals.push(&file.name),
+            Some(Place::Log(of) | Place::Model(of)) if runs.contains(of.run) => files.push(&file.name),
+            _ => {}
+        }
+    }
+    for name in files.into_iter().chain(journals) {
+        let (from, to) = (staging.join(name), folder.join(name));
+        moved(&from, &to).map_err(|source| StoreError::Folder { path: to, source })?;
+    }
+    let kept = || File::open(folder.join(layout::RUNS))?.sync_all();
+    kept().map_err(|source| StoreError::Folder { path: folder.join(layout::RUNS), source })
+}
+
+/// Moves the models of sweeps that the store has without them; returns their number.
+pub(super) fn add_models(
+    staging: &Path,
+    folder: &Path,
+    manifest: &Manifest,
+    runs: &BTreeSet<&str>,
+) -> Result<usize, StoreError> {
+    let mut count = 0;
+    for file in &manifest.files {
+        let Some(Place::Model(of)) = Place::of(&file.name) else { continue };
+        let (from, to) = (staging.join(&file.name), folder.join(&file.name));
+        if runs.contains(of.run) && !to.exists() {
+            moved(&from, &to).map_err(|source| StoreError::Folder { path: to, source })?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// A file that was moved by an interrupted import was found to be the same.
+fn moved(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::open(from)?.sync_data()?;
+    match fs::rename(from, to) {
+        // Where `runs` is a link to another disk.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let beside = to.with_extension("importing");
+            fs::copy(from, &beside)?;
+            File::open(&beside)?.sync_data()?;
+            fs::rename(&beside, to)
+        }
+        moved => moved,
+    }
+}
