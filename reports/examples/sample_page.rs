@@ -158,6 +158,7 @@ fn grid(conditions: &str) -> Option<Vec<GridAxis>> {
             parameters(&[1e4, 1e5, 1e6, 1e7, 1e8]),
             latency(&[0.0, 1e-3, 5e-3, 2e-2]),
         ],
+        "axes" => vec![workers(&[2.0, 4.0, 8.0]), parameters(&[1e4, 1e6, 1e8]), latency(&[0.0, 5e-3])],
         _ => return None,
     })
 }

@@ -16,6 +16,7 @@ mod groups;
 mod masthead;
 mod method;
 pub(crate) mod overview;
+mod parallel;
 pub(crate) mod phases;
 pub(crate) mod plane;
 mod rank_matrix;
@@ -54,6 +55,7 @@ pub(crate) struct View {
     pub(crate) arms: Vec<Key>,
     pub(crate) masthead: masthead::Masthead,
     pub(crate) overview: Option<overview::Overview>,
+    pub(crate) parallel: Option<parallel::Section>,
     pub(crate) forest: Option<forest::Forest>,
     pub(crate) scaling: Option<scaling::Scaling>,
     pub(crate) planes: Option<plane::Planes>,
@@ -98,6 +100,7 @@ impl View {
             masthead: masthead::Masthead::of(findings, &verdicts, options),
             overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
+            parallel: axes.as_ref().and_then(|axes| parallel::Section::of(findings, axes)),
             forest: forest::Forest::of(findings),
             tuned: tuned::Section::of(findings, options)?,
             search: search::Section::of(findings),

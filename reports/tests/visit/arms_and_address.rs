@@ -16,7 +16,8 @@ fn tried(browser: &Path, html: &str, address: &str, script: &str) -> Value {
     );
     let visit: Visit = visit_at(browser, &html.replace("</body>", &script), address);
     assert_eq!(visit.console, Vec::<String>::new());
-    let (_, found) = visit.document.split_once("<pre id=\"found\">").expect("the script did not end");
+    let (_, found) =
+        visit.document.split_once("<pre id=\"found\">").unwrap_or_else(|| panic!("the script did not end"));
     let found = found.split("</pre>").next().unwrap();
     serde_json::from_str(&found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap()
 }
