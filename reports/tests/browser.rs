@@ -9,6 +9,8 @@
     reason = "a test may stop where it stands, and says when it did not run"
 )]
 
+#[path = "visit/access.rs"]
+mod access;
 #[path = "visit/arms_and_address.rs"]
 mod arms_and_address;
 #[path = "visit/print.rs"]
