@@ -1,5 +1,5 @@
 // An arm is hidden, shown or set off in all charts, legends and tables at once. Its class `arm-N` tells which arm a part belongs to (the last of
-// them: styles come again after so many arms), and where a part has no class, its name does.
+// them: styles come again after the twenty-fourth arm), and where a part has no class, its name does.
 const bar = document.getElementById("arms");
 const arms = new Map();
 const owners = new WeakMap();
