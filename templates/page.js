@@ -1,45 +1,47 @@
 "use strict";
 // All of this is comfort: the page says everything without it.
 
-// Click a column's head to sort its table.
+// What an element says, on one line.
+function wordsOf(element) {
+  return element.textContent.trim().replace(/\s+/g, " ");
+}
+
+// Click a column's head to sort its table. A table is named after what it stands in, the second one there with a number.
+const sortables = [];
 for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => {
-    if (head.classList.contains("bar")) return;
+  const heads = [...table.tHead.rows[0].cells].filter((head) => !head.classList.contains("bar"));
+  const planned = [...table.tBodies[0].rows];
+  const place = table.closest("[id]")?.id ?? "";
+  const before = sortables.filter((other) => other.place === place).length;
+  const sortable = { place, name: before === 0 ? place : `${place}-${before + 1}`, columns: heads.map(wordsOf), by: null };
+  sortable.sort = (column, falls) => {
+    const index = sortable.columns.indexOf(column);
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    const rows = [...planned];
+    sortable.by = index === -1 ? null : { column, falls };
+    if (sortable.by) {
+      const head = heads[index];
+      head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+      const cell = (row) => row.cells[head.cellIndex];
+      const key = (row) => cell(row).dataset.sort ?? cell(row).textContent.trim();
+      rows.sort((a, b) => {
+        const [x, y] = [key(a), key(b)];
+        const order = isNaN(x) || isNaN(y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
+        return falls ? -order : order;
+      });
+    }
+    table.tBodies[0].append(...rows);
+  };
+  sortables.push(sortable);
+  heads.forEach((head, index) => {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
     head.append(button);
-    const sort = () => {
-      const rising = head.getAttribute("aria-sort") !== "ascending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", rising ? "ascending" : "descending");
-      const key = (row) => row.cells[column].dataset.sort ?? row.cells[column].textContent.trim();
-      const rows = [...table.tBodies[0].rows];
-      rows.sort((a, b) => {
-        const [x, y] = [key(a), key(b)];
-        const order = isNaN(x) || isNaN(y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
-        return rising ? order : -order;
-      });
-      table.tBodies[0].append(...rows);
-    };
-    head.addEventListener("click", sort);
-  });
-}
-
-// Press an arm in a legend to hide it and to show it again.
-for (const item of document.querySelectorAll(".legend.arms li")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.setAttribute("aria-pressed", "true");
-  button.append(...item.childNodes);
-  item.append(button);
-  button.addEventListener("click", () => {
-    const shown = button.getAttribute("aria-pressed") === "true";
-    button.setAttribute("aria-pressed", String(!shown));
-    for (const part of item.closest("figure").querySelectorAll("svg.chart g." + item.dataset.style)) {
-      part.style.display = shown ? "none" : "";
-    }
+    head.addEventListener("click", () => {
+      sortable.sort(sortable.columns[index], head.getAttribute("aria-sort") === "ascending");
+      remember();
+    });
   });
 }
 
@@ -48,7 +50,7 @@ const grid = (table) => {
   const plain = (text) => text.trim().replace(/\s+/g, " ").replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\u2212/g, "-");
   const text = (cell) => [...cell.childNodes].map((part) => plain(part.textContent)).filter((text) => text !== "").join(" ");
   const shown = (row) => [...row.cells].filter((cell) => !cell.classList.contains("bar"));
-  return [...table.tHead.rows, ...table.tBodies[0].rows].map((row) => shown(row).map((cell) => ({ cell, text: text(cell) })));
+  return [...table.tHead.rows, ...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => shown(row).map((cell) => ({ cell, text: text(cell) })));
 };
 const csv = (table) => {
   const field = ({ text }) => (/[",]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
@@ -160,6 +162,24 @@ for (const chart of document.querySelectorAll("svg.chart, svg.map, svg.matrix"))
   });
 }
 
+// What does not fit is scrolled with the keyboard too: it is reached by the key Tab while there is something to scroll, and has a name.
+const nameOf = (place) => {
+  const title = place.querySelector("svg > title") ?? place.closest("details")?.querySelector("summary") ?? place.closest("section")?.querySelector("h2");
+  return title ? wordsOf(title) : document.title;
+};
+const sized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) {
+      target.tabIndex = 0;
+      target.setAttribute("role", "group");
+      target.setAttribute("aria-label", nameOf(target));
+    } else {
+      for (const name of ["tabindex", "role", "aria-label"]) target.removeAttribute(name);
+    }
+  }
+});
+document.querySelectorAll(".scroll, pre").forEach((place) => sized.observe(place));
+
 // Point at a chart to read the medians there.
 const readout = document.createElement("div");
 readout.className = "readout";
@@ -182,16 +202,21 @@ for (const chart of document.querySelectorAll("svg.curves")) {
     .map((path) => ({ path, points: places(path) }));
   const digits = (value) => value.toPrecision(value >= 1000 ? 4 : 3);
   chart.addEventListener("pointermove", (event) => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse()).x;
+    const pointed = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
+    const at = pointed.x;
     const said = [];
+    let [nearest, distance] = [undefined, 14];
     for (const { path, points } of medians) {
-      if (path.parentNode.style.display === "none") continue;
+      if (path.closest("[hidden]")) continue;
       const next = points.findIndex(([x]) => x >= at);
       if (next < 1) continue;
       const [[ax, ay], [bx, by]] = [points[next - 1], points[next]];
       const y = ay + ((by - ay) * (at - ax)) / (bx - ax || 1);
+      const off = Math.abs(y - pointed.y);
+      if (distance > off) [nearest, distance] = [path, off];
       said.push(`${path.dataset.arm}: ${height(y0 + ys * y).toFixed(2)} ${chart.dataset.yUnit}`);
     }
+    if (event.pointerType !== "touch") light(ownerOf(nearest));
     readout.hidden = said.length === 0;
     readout.replaceChildren(...[`${digits(x0 + xs * at)} ${chart.dataset.xUnit}`, ...said].map((text) => {
       const part = document.createElement("div");
@@ -203,5 +228,8 @@ for (const chart of document.querySelectorAll("svg.curves")) {
     readout.style.right = room ? "" : innerWidth - event.clientX + 16 + "px";
     readout.style.top = event.clientY + 12 + "px";
   });
-  chart.addEventListener("pointerleave", () => { readout.hidden = true; });
+  chart.addEventListener("pointerleave", () => {
+    readout.hidden = true;
+    light(undefined);
+  });
 }

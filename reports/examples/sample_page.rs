@@ -1,7 +1,9 @@
 //! Writes a page made from a made-up sweep, to look at: `cargo run -p reports --example sample_page -- page.html`. After the kind of
 //! sweep may follow a folder for the page's figures.
 
-use reports::sample::{GridAxis, Sample, SampleArm, Straggler, on_grid, timelines, under_conditions};
+use reports::sample::{
+    GridAxis, Sample, SampleArm, Straggler, decided, on_grid, timelines, under_conditions,
+};
 use reports::{FigureStyle, Palette};
 use std::time::Instant;
 use store::{RunState, SweepRows};
@@ -25,6 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if let Some(points) = what.as_deref().and_then(grid) {
         rows = on_grid(&Sample { epochs: (4, 4), repeats: 3, ..sample.clone() }.rows(), &points, step);
+    }
+    if what.as_deref() == Some("search") {
+        let best = |arm: usize| if arm == 0 { 0.2_f64 } else { 0.8 };
+        rows = decided(&[0.1, 0.2, 0.4, 0.8, 1.6], 2, |arm, rate, rung| {
+            0.9 - (rate / best(arm)).ln().abs() / 100.0 + f64::from(rung) / 50.0
+        });
     }
     if what.as_deref() == Some("rough") {
         roughen(&mut rows);
@@ -158,6 +166,7 @@ fn grid(conditions: &str) -> Option<Vec<GridAxis>> {
             parameters(&[1e4, 1e5, 1e6, 1e7, 1e8]),
             latency(&[0.0, 1e-3, 5e-3, 2e-2]),
         ],
+        "axes" => vec![workers(&[2.0, 4.0, 8.0]), parameters(&[1e4, 1e6, 1e8]), latency(&[0.0, 5e-3])],
         _ => return None,
     })
 }

@@ -9,6 +9,10 @@
     reason = "a test may stop where it stands, and says when it did not run"
 )]
 
+#[path = "visit/access.rs"]
+mod access;
+#[path = "visit/arms_and_address.rs"]
+mod arms_and_address;
 #[path = "visit/print.rs"]
 mod print;
 mod visit;
@@ -160,17 +164,4 @@ fn a_chart_is_saved_with_everything_that_it_takes_from_the_page() {
             assert!(ids.contains(&name), "`{name}` is not in the file");
         }
     }
-}
-
-#[test]
-fn a_legend_hides_an_arm_by_a_button_in_its_list_item() {
-    let Some(browser) = browser() else { return };
-    let rows = Sample { repeats: 2, ..Sample::duel() }.rows();
-    let html = page(&rows, &timelines(&rows), &Options::default()).unwrap().html;
-    let press = "<script>document.querySelector('#accuracy .legend.arms button').click();</script></body>";
-    let visit = visit(&browser, &html.replace("</body>", press));
-    assert_eq!(visit.document.matches("<button type=\"button\" aria-pressed=\"false\">").count(), 1);
-    assert!(visit.document.contains("<g class=\"arm-0\" style=\"display: none;\">"));
-    assert!(!visit.document.contains("<g class=\"arm-1\" style=\"display: none;\">"));
-    assert!(!visit.document.contains("role=\"button\""));
 }

@@ -145,9 +145,11 @@ fn dash(arm: usize) -> usize {
     (colour + 3 * round) % COLOURS
 }
 
-/// The CSS class of an arm.
+/// The CSS classes of an arm: that of its style, and beyond the styles one of its own, which comes last and tells it from
+/// the arm with the same style.
 pub(crate) fn arm_style(arm: usize) -> String {
-    format!("arm-{}", arm % STYLES)
+    let style = format!("arm-{}", arm % STYLES);
+    if arm < STYLES { style } else { format!("{style} arm-{arm}") }
 }
 
 #[cfg(test)]
@@ -168,6 +170,6 @@ mod tests {
         let marked: BTreeSet<_> = (0..STYLES).map(|arm| (rule(arm).0, marker(arm, 0.0, 0.0, 4.0))).collect();
         assert_eq!((drawn.len(), marked.len()), (STYLES, STYLES));
         assert!((0..STYLES).all(|arm| rule(arm).1 == format!("--dash: var(--dash-{});", dash(arm))));
-        assert_eq!(arm_style(STYLES), arm_style(0));
+        assert_eq!((arm_style(0), arm_style(STYLES)), ("arm-0".to_owned(), "arm-0 arm-24".to_owned()));
     }
 }

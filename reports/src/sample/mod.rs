@@ -7,10 +7,12 @@ mod attempt;
 mod grid;
 mod host;
 mod noise;
+mod searched;
 mod spans;
 mod straggler;
 
 pub use grid::{GridAxis, on_grid};
+pub use searched::{decided, searched};
 pub use spans::timelines;
 pub use straggler::Straggler;
 

@@ -1,46 +1,11 @@
 //! A search's section: what each arm chose, what it cost, and what it says before a rung is over.
 
 use super::*;
-use crate::sample::{GridAxis, Sample, on_grid};
+use crate::sample::{decided, searched};
 use crate::study::Study;
-use recipe::{Cell, Run};
-use recipe::{Metric, Search};
+use recipe::Metric;
 use store::MetricRow;
 use store::RunState;
-
-const LR: &str = "train.optimizer.lr";
-
-/// Two arms that choose among `rates` in two rungs; `score` gives the validation accuracy of an arm at a rate in a rung. The runs to
-/// the end are made for each rate.
-fn searched(rates: &[f64], factor: u32, score: impl Fn(usize, f64, u32) -> f64) -> SweepRows {
-    let axes = [GridAxis::new(LR, rates)];
-    let mut rows =
-        on_grid(&Sample { repeats: 3, ..Sample::duel() }.rows(), &axes, |arm, _| 0.01 + arm as f64 / 500.0);
-    let mut trials = Vec::new();
-    for cell in 0..rows.plan.cells.len() {
-        let own = &mut rows.plan.cells[cell];
-        own.spec.dataset.validation = 0.1;
-        trials.push(Trial { cell, rungs: Vec::new(), setting: own.axes.clone(), condition: String::new() });
-    }
-    for trial in &mut trials {
-        let rate = trial.setting[0].number.unwrap();
-        for rung in 0..2 {
-            let cell = rows.plan.cells.len();
-            trial.rungs.push(cell);
-            let of = rows.plan.cells[trial.cell].clone();
-            let value = score(of.arm, rate, rung);
-            rows.plan.cells.push(Cell { condition: format!("lr={rate} rung={rung}"), ..of });
-            let mut run = rows.runs.iter().find(|run| run.cell == trial.cell).unwrap().clone();
-            let attempt = run.attempt.as_mut().unwrap();
-            let last = attempt.metrics.last().unwrap().clone();
-            attempt.metrics.push(MetricRow { metric: Metric::ValidationAccuracy, value, ..last });
-            rows.plan.runs.push(Run { cell, repeat: 0, seed: 7 });
-            rows.runs.push(RunRow { index: rows.runs.len(), cell, ..run });
-        }
-    }
-    rows.plan.search = Some(Search { rungs: 2, factor, trials });
-    rows
-}
 
 fn rates(rows: &SweepRows, cells: &BTreeSet<usize>) -> Vec<(usize, f64)> {
     let trials = &rows.plan.search.as_ref().unwrap().trials;
@@ -110,11 +75,8 @@ fn what_diverged_or_failed_does_not_go_on() {
 
 #[test]
 fn arms_are_compared_at_what_they_chose() {
-    let mut rows = searched(&RATES, 2, peaked);
+    let rows = decided(&RATES, 2, peaked);
     let chosen = promoted(&rows, 1).unwrap().needed;
-    for run in rows.runs.iter_mut().filter(|run| run.cell < 10 && !chosen.contains(&run.cell)) {
-        (run.state, run.attempt) = (RunState::NotNeeded, None);
-    }
     let study = Study::new(&rows, None).unwrap();
     assert_eq!(study.conditions.len(), 1);
     let cells: BTreeSet<usize> = study.conditions[0].cells.iter().map(|cell| cell.index).collect();

@@ -16,6 +16,7 @@ mod groups;
 pub(crate) mod masthead;
 mod method;
 pub(crate) mod overview;
+mod parallel;
 pub(crate) mod phases;
 pub(crate) mod plane;
 mod rank_matrix;
@@ -44,13 +45,17 @@ use crate::findings::Findings;
 use crate::verdict::{self, Verdict};
 use crate::{Options, ReportError, Timelines, winner};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Everything that the templates show.
 #[derive(Debug, Serialize)]
 pub(crate) struct View {
     pub(crate) title: String,
+    /// Of the whole page, to be hidden and shown.
+    pub(crate) arms: Vec<Key>,
     pub(crate) masthead: masthead::Masthead,
     pub(crate) overview: Option<overview::Overview>,
+    pub(crate) parallel: Option<parallel::Section>,
     pub(crate) forest: Option<forest::Forest>,
     pub(crate) scaling: Option<scaling::Scaling>,
     pub(crate) planes: Option<plane::Planes>,
@@ -91,9 +96,11 @@ impl View {
         let open = PerCondition::of(findings, &verdicts, &winners);
         Ok(Self {
             title: findings.rows().plan.name.clone(),
+            arms: arms(findings),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
             overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
+            parallel: axes.as_ref().and_then(|axes| parallel::Section::of(findings, axes)),
             forest: forest::Forest::of(findings),
             tuned: tuned::Section::of(findings, options)?,
             search: search::Section::of(findings),
@@ -117,6 +124,12 @@ impl View {
             reproduce: reproduce::Reproduce::of(findings, options, data),
         })
     }
+}
+
+/// The arms that have cells, in the order of the plan.
+fn arms(findings: &Findings) -> Vec<Key> {
+    let arms: BTreeSet<usize> = findings.study.arm_cells().map(|placed| placed.cell.arm).collect();
+    arms.into_iter().map(|arm| Key::of_arm(arm, findings.study.arm_name(arm))).collect()
 }
 
 /// What is said of each condition: open, one section below the other, or folded away where there are many.

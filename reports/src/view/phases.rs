@@ -44,6 +44,7 @@ pub(crate) struct Grid {
 /// One arm under one condition: a bar of time per step, the same as shares, and all communication beneath.
 #[derive(Debug, Serialize)]
 pub(crate) struct PhaseBar {
+    pub(crate) arm: String,
     pub(crate) name: String,
     /// The name, shortened to fit beside the bar.
     pub(crate) lines: Vec<Tick>,
@@ -80,22 +81,27 @@ const LANE: f64 = 7.0;
 const ROW: f64 = 50.0;
 
 /// The lanes of one condition, each arm's workers before its servers.
-struct Measured {
+struct Measured<'s> {
     condition: String,
-    lanes: Vec<(String, StepShares)>,
+    lanes: Vec<Lane<'s>>,
 }
 
-impl Measured {
-    fn of(findings: &Findings, condition: &Condition) -> Option<Self> {
+/// The workers or the servers of an arm.
+struct Lane<'s> {
+    arm: &'s str,
+    name: String,
+    shares: StepShares,
+}
+
+impl<'s> Measured<'s> {
+    fn of(findings: &'s Findings, condition: &Condition) -> Option<Self> {
         let mut lanes = Vec::new();
         for cell in &condition.cells {
             let arm = findings.study.arm_name(cell.arm);
-            lanes
-                .extend(phase_shares::mean(cell, phase_shares::workers).map(|found| (arm.to_owned(), found)));
-            lanes.extend(
-                phase_shares::mean(cell, phase_shares::servers)
-                    .map(|found| (format!("{arm}, server"), found)),
-            );
+            let workers = phase_shares::mean(cell, phase_shares::workers);
+            lanes.extend(workers.map(|shares| Lane { arm, name: arm.to_owned(), shares }));
+            let servers = phase_shares::mean(cell, phase_shares::servers);
+            lanes.extend(servers.map(|shares| Lane { arm, name: format!("{arm}, server"), shares }));
         }
         (!lanes.is_empty()).then(|| Self { condition: condition_title(condition), lanes })
     }
@@ -110,21 +116,21 @@ impl Phases {
             .filter_map(|condition| Measured::of(findings, condition))
             .collect();
         let lanes = measured.iter().flat_map(|measured| &measured.lanes);
-        let longest = lanes.map(|(_, shares)| shares.length).reduce(f64::max)?;
+        let longest = lanes.map(|lane| lane.shares.length).reduce(f64::max)?;
         let unit = Unit::of_seconds(longest);
-        let names = measured.iter().flat_map(|measured| &measured.lanes).map(|(name, _)| name.as_str());
+        let names = measured.iter().flat_map(|measured| &measured.lanes).map(|lane| lane.name.as_str());
         let mut layout = Layout::new(findings.sheet, Columns::of(findings.sheet, names), longest, unit);
         for Measured { condition, lanes } in &measured {
             if findings.has_conditions() {
                 layout.heading(condition);
             }
-            for (name, shares) in lanes {
-                layout.bar(name, shares);
+            for lane in lanes {
+                layout.bar(lane);
             }
         }
         let named = measured.iter().flat_map(|Measured { condition, lanes }| {
             let aside = if findings.has_conditions() { format!(", {condition}") } else { String::new() };
-            lanes.iter().map(move |(name, shares)| (format!("{name}{aside}"), shares))
+            lanes.iter().map(move |lane| (format!("{}{aside}", lane.name), &lane.shares))
         });
         Some(layout.finish(described::phases(named), table(findings, &measured, unit)))
     }
@@ -181,7 +187,8 @@ impl Layout {
         self.y += 26.0;
     }
 
-    fn bar(&mut self, name: &str, shares: &StepShares) {
+    fn bar(&mut self, lane: &Lane) {
+        let Lane { arm, name, shares } = lane;
         let mut segments = Vec::new();
         let mut at = 0.0;
         let mut share_at = 0.0;
@@ -199,7 +206,8 @@ impl Layout {
         let lines = row_label(name);
         let places = if lines.len() > 1 { [self.y + 10.0, self.y + 25.0] } else { [self.y + 16.0; 2] };
         self.bars.push(PhaseBar {
-            name: name.to_owned(),
+            arm: (*arm).to_owned(),
+            name: name.clone(),
             lines: lines
                 .into_iter()
                 .zip(places)
@@ -340,14 +348,14 @@ fn table(findings: &Findings, measured: &[Measured], unit: Unit) -> Table {
     let lanes =
         || measured.iter().flat_map(|measured| measured.lanes.iter().map(|lane| (&measured.condition, lane)));
     let mut table = Table { columns: vec!["phase".to_owned()], ..Table::default() };
-    for (condition, (name, _)) in lanes() {
+    for (condition, Lane { name, .. }) in lanes() {
         let name = if findings.has_conditions() { format!("{name}, {condition}") } else { name.clone() };
         table.columns.push(format!("{name} ({})", unit.name));
         table.columns.push("share".to_owned());
     }
     let mut add = |name: &str, value: &dyn Fn(&StepShares) -> Option<f64>| {
         let mut row = vec![name.to_owned()];
-        for (_, (_, shares)) in lanes() {
+        for (_, Lane { shares, .. }) in lanes() {
             let cells = value(shares)
                 .map(|value| [unit.number(value, 3), number_format::percent(value / shares.length)]);
             row.extend(cells.unwrap_or_else(|| ["–", "–"].map(str::to_owned)));

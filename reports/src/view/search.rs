@@ -41,6 +41,7 @@ pub(crate) struct Chosen {
 #[derive(Debug, Serialize)]
 pub(crate) struct Chart {
     pub(crate) figure: Figure,
+    pub(crate) arm: String,
     pub(crate) name: String,
     pub(crate) frame: Frame,
     pub(crate) style: String,
@@ -252,6 +253,7 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
             reading: String::new(),
             table: table(rows, group, &each, &lengths, unit),
         },
+        arm: arm.to_owned(),
         name,
         frame,
         style: arm_style(cell.arm),

@@ -152,3 +152,13 @@ fn a_page_says_whose_spans_were_thinned() {
     }
     assert!(checked(&rows).contains(words));
 }
+
+/// Without a script nothing of it would work.
+#[test]
+fn what_hides_arms_is_out_of_sight_until_the_script_runs() {
+    let page = checked(&Sample::duel().rows());
+    assert_eq!(page.matches("<div class=\"wide filter\" id=\"arms\" hidden>").count(), 1);
+    let mut one = Sample::duel();
+    one.arms.truncate(1);
+    assert!(!checked(&one.rows()).contains("id=\"arms\""));
+}

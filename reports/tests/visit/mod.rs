@@ -38,6 +38,11 @@ pub(crate) fn browser() -> Option<PathBuf> {
 
 /// Opens a page and looks around.
 pub(crate) fn visit(browser: &Path, html: &str) -> Visit {
+    visit_at(browser, html, "")
+}
+
+/// Opens a page at an address within it, such as `#scoreboard`.
+pub(crate) fn visit_at(browser: &Path, html: &str, address: &str) -> Visit {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("page.html"), html).unwrap();
@@ -45,7 +50,7 @@ pub(crate) fn visit(browser: &Path, html: &str) -> Visit {
         .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=3000"])
         .arg(format!("--log-net-log={}", at("net.json").display()))
         .arg("--dump-dom")
-        .arg(format!("file://{}", at("page.html").display()))
+        .arg(format!("file://{}{address}", at("page.html").display()))
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(at("document")).unwrap())
         .stderr(std::fs::File::create(at("log")).unwrap())

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::axe;
 use crate::child::Child;
 use crate::libtorch;
 use crate::stage::Stages;
@@ -100,7 +101,7 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<ExitCode> {
 
 fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Result<()> {
     stages.perform("libtorch", || libtorch::ensure(workspace))?;
-    let tools = stages.perform("tools", tools)?;
+    let tools = stages.perform("tools", || tools(workspace))?;
     for what in left_out(options, &tools, std::env::var_os("BAKEOFF_DATA").is_some()) {
         stages.leave_out(what);
     }
@@ -129,13 +130,14 @@ fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Resu
 #[derive(Default)]
 struct Tools {
     chromium: Option<PathBuf>,
+    axe: Option<PathBuf>,
     sshd: Option<PathBuf>,
     slurm: bool,
 }
 
-fn tools() -> Result<Tools> {
+fn tools(workspace: &Workspace) -> Result<Tools> {
     // A system may have no packages of Slurm: that test alone may be left out anywhere.
-    Ok(Tools { chromium: browser()?, sshd: daemon()?, slurm: tools::slurm() })
+    Ok(Tools { chromium: browser()?, axe: axe_core(workspace)?, sshd: daemon()?, slurm: tools::slurm() })
 }
 
 /// OpenSSH's server; where nothing may be left out, there must be one.
@@ -146,6 +148,24 @@ fn daemon() -> Result<Option<PathBuf>> {
     }
     println!("sshd: {}", found.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string()));
     Ok(found)
+}
+
+/// axe-core for the tests; where nothing may be left out, there must be one.
+fn axe_core(workspace: &Workspace) -> Result<Option<PathBuf>> {
+    match axe::ensure(workspace) {
+        Ok(path) => {
+            println!("axe-core: {}", path.display());
+            Ok(Some(path))
+        }
+        Err(error) if tools::all_required() => Err(error.context(format!(
+            "no axe-core for the tests that look for barriers; set {} to its file",
+            axe::VARIABLE
+        ))),
+        Err(error) => {
+            println!("no axe-core: {error:#}");
+            Ok(None)
+        }
+    }
 }
 
 /// The browser for the tests; where nothing may be left out, there must be one.
@@ -180,6 +200,9 @@ fn left_out(options: Options, tools: &Tools, has_data: bool) -> Vec<&'static str
         left_out
             .push("tests that open a page (no Chromium; install it, or set BAKEOFF_CHROMIUM to its path)");
     }
+    if tools.axe.is_none() {
+        left_out.push("tests that look for barriers (no axe-core; set BAKEOFF_AXE to its file)");
+    }
     if !has_data {
         left_out.push("tests on real data (set BAKEOFF_DATA to a folder that holds mnist/)");
     }
@@ -193,6 +216,9 @@ fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
     }
     if let Some(chromium) = &tools.chromium {
         child = child.variable(tools::CHROMIUM_VARIABLE, chromium);
+    }
+    if let Some(axe) = &tools.axe {
+        child = child.variable(axe::VARIABLE, axe);
     }
     if let Some(sshd) = &tools.sshd {
         child = child.variable(tools::SSHD_VARIABLE, sshd);
@@ -208,6 +234,7 @@ mod tests {
     fn tools(has_browser: bool) -> Tools {
         Tools {
             chromium: has_browser.then(|| "/bin/chromium".into()),
+            axe: Some("/target/axe/axe.min.js".into()),
             sshd: Some("/usr/sbin/sshd".into()),
             slurm: true,
         }

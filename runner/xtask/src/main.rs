@@ -9,6 +9,7 @@
     reason = "talking to the person at the terminal is this program's work"
 )]
 
+mod axe;
 mod bench;
 mod checksum;
 mod child;
@@ -56,6 +57,7 @@ Commands:
 Environment:
   LIBTORCH                    a libtorch 2.11.0 of your own, used instead of ./libtorch
   BAKEOFF_CHROMIUM            the browser for the tests that open a page (else: looked for in PATH)
+  BAKEOFF_AXE                 the file of axe-core for the tests that look for barriers (else: out of a Python package)
   BAKEOFF_DATA                a folder with mnist/, cifar-10/, cifar-100/ for the tests on real data
   BAKEOFF_REQUIRE_ALL=1       a missing tool is an error, not a test left out (CI sets it)
 ";

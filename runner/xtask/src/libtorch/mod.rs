@@ -8,7 +8,7 @@ mod archive;
 mod installed;
 mod layout;
 mod note;
-mod python;
+pub(crate) mod python;
 mod wheels;
 
 use std::fs::{self, File};

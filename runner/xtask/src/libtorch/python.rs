@@ -16,15 +16,15 @@ const CHECK: &str = include_str!("check.py");
 const UNPACK: &str = include_str!("unpack.py");
 
 /// Where downloads and pip's intermediate files go, inside the unfinished folder.
-pub(super) const DOWNLOAD_FOLDERS: [&str; 2] = [DOWNLOADS, INTERMEDIATE];
+pub(crate) const DOWNLOAD_FOLDERS: [&str; 2] = [DOWNLOADS, INTERMEDIATE];
 const DOWNLOADS: &str = "downloads";
 const INTERMEDIATE: &str = "intermediate";
 
 /// Which files of an archive are wanted, and where: a name that ends in `/` stands for all below it.
-pub(super) type Wanted = &'static [(&'static str, &'static str)];
+pub(crate) type Wanted = &'static [(&'static str, &'static str)];
 
 /// The folder for downloads inside the unfinished one.
-pub(super) fn downloads(partial: &Path) -> Result<std::path::PathBuf> {
+pub(crate) fn downloads(partial: &Path) -> Result<std::path::PathBuf> {
     for name in DOWNLOAD_FOLDERS {
         let folder = partial.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -51,7 +51,7 @@ pub(super) fn check(archive: &Path) -> Result<()> {
 }
 
 /// Unpacks the wanted files of a ZIP archive below `folder`; every wish must be met.
-pub(super) fn unpack(archive: &Path, folder: &Path, wanted: Wanted) -> Result<()> {
+pub(crate) fn unpack(archive: &Path, folder: &Path, wanted: Wanted) -> Result<()> {
     script("unpack.py", UNPACK)
         .argument(archive)
         .argument(folder)
@@ -60,7 +60,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path, wanted: Wanted) -> Result<()
 }
 
 /// Downloads one exact Python package for one exact platform, with pip's own progress.
-pub(super) fn download_package(partial: &Path, package: &str, platform: &str) -> Result<()> {
+pub(crate) fn download_package(partial: &Path, package: &str, platform: &str) -> Result<()> {
     Child::new("python3")
         .called("python3 -m pip download")
         .arguments(&["-m", "pip", "download", "--disable-pip-version-check"])
