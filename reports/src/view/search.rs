@@ -70,8 +70,18 @@ impl Section {
         let search = rows.plan.search.as_ref()?;
         let groups = Group::all(rows, search);
         let metric = groups.first()?.metric;
-        let drawn = groups.iter().take(MOST_CHARTS).enumerate();
-        let charts = drawn.filter_map(|(number, group)| chart(findings, number, group)).collect();
+        let values = |group: &Group| -> Vec<Vec<f64>> {
+            group.trials.iter().map(|trial| values(rows, group, trial)).collect()
+        };
+        let drawn: Vec<Drawn> =
+            groups.iter().take(MOST_CHARTS).map(|group| Drawn { group, each: values(group) }).collect();
+        let charts = match range(&drawn) {
+            Some(range) => {
+                let chart = |(number, drawn): (usize, &Drawn)| chart(findings, number, drawn, range);
+                drawn.iter().enumerate().filter_map(chart).collect()
+            }
+            None => Vec::new(),
+        };
         let mut legend: Vec<Key> = Vec::new();
         for group in &groups {
             let key = Key::of_arm(group.cell().arm, findings.study.arm_name(group.cell().arm));
@@ -105,11 +115,12 @@ fn reading(plan: &Plan, groups: &[Group]) -> String {
     } else {
         ("", String::new())
     };
+    let scale = if groups.len() > 1 { " All charts have one scale." } else { "" };
     format!(
         "Each arm chose its own settings by successive halving: all of them trained for a short time, and fewer and fewer for longer, each time \
          from the start{numbers}, by the {} at the end of the run. The best one alone trained to the end, with other seeds, and is what the page \
          compares.{budget} Milestones later than a rung did not happen in it, and a cosine fell over its own length. A line is a setting; where it ends, \
-         it was given up.",
+         it was given up.{scale}",
         metric_words(first.metric)
     )
 }
@@ -191,12 +202,24 @@ fn values(rows: &SweepRows, group: &Group, trial: &Trial) -> Vec<f64> {
     values
 }
 
+/// A search with the values of each of its settings.
+struct Drawn<'a> {
+    group: &'a Group<'a>,
+    each: Vec<Vec<f64>>,
+}
+
+/// The least and the largest value of all charts, which have one scale so that arms can be compared; `None` if no run has ended.
+fn range(drawn: &[Drawn]) -> Option<[f64; 2]> {
+    let all = || drawn.iter().flat_map(|drawn| &drawn.each).flatten().copied();
+    Some([all().reduce(f64::min)?, all().reduce(f64::max)?])
+}
+
 /// `None` if no run of the search has ended.
-fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
+fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> Option<Chart> {
     let rows = findings.rows();
-    let each: Vec<Vec<f64>> = group.trials.iter().map(|trial| values(rows, group, trial)).collect();
-    let all = || each.iter().flatten().copied();
-    let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    let Drawn { group, each } = drawn;
+    let [low, high] = range;
+    each.iter().flatten().next()?;
     let area = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
     let unit = Unit::of_metric(group.metric);
     let margin = ((high - low) * 0.08).max(high.abs() * 1e-3);
@@ -251,13 +274,13 @@ fn chart(findings: &Findings, number: usize, group: &Group) -> Option<Chart> {
                 }
             },
             reading: String::new(),
-            table: table(rows, group, &each, &lengths, unit),
+            table: table(rows, group, each, &lengths, unit),
         },
         arm: arm.to_owned(),
         name,
         frame,
         style: arm_style(cell.arm),
-        lines: group.trials.iter().zip(&each).map(line).collect(),
+        lines: group.trials.iter().zip(each).map(line).collect(),
     })
 }
 
@@ -275,4 +298,30 @@ fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String],
     }
     table.cut(200);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::decided;
+
+    /// The second arm is ten points worse, and its chart shows it.
+    #[test]
+    fn all_charts_have_one_scale() {
+        let rows = decided(&[0.1, 0.2, 0.4], 2, |arm, rate, rung| {
+            0.9 - 0.1 * arm as f64 - (rate - 0.2).abs() / 20.0 + f64::from(rung) / 50.0
+        });
+        let section = Section::of(&Findings::of(&rows, &Options::default()).unwrap()).unwrap();
+        let ticks = |chart: &Chart| -> Vec<String> {
+            chart.frame.y_ticks.iter().map(|tick| format!("{} at {}", tick.label, tick.at)).collect()
+        };
+        assert_eq!(section.charts.len(), 2);
+        assert_eq!(ticks(&section.charts[0]), ticks(&section.charts[1]));
+        assert!(
+            section.reading.ends_with("it was given up. All charts have one scale."),
+            "{}",
+            section.reading
+        );
+    }
 }
