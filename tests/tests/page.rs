@@ -69,6 +69,7 @@ fn figures_of_a_real_sweep_are_written_for_print() {
         (&["figure", "loss", "-o", "fig.png"], ".svg, .pdf, .tex or .csv"),
         (&["figure", "scoreboard", "-o", "fig2.svg"], "a table"),
         (&["figure", "loss", "-o", "fig2.svg", "--width", "85"], "85mm"),
+        (&["figure", "-o", "fig2.svg"], "bakeoff figure accuracy"),
         (&["figure", "loss", "-o", "fig2.svg", "--by", "epochs"], "wall time, samples"),
     ] {
         let refused = desk.run(words).unwrap().with_code(2).unwrap();

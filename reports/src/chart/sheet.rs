@@ -1,6 +1,6 @@
 //! What a chart is drawn on: the page, or a figure of its own for print.
 
-use super::{Area, WIDTH};
+use super::{Area, Table, WIDTH};
 
 /// Height of a figure by its width, where the page's charts are flatter than that.
 const STEEP: f64 = 0.62;
@@ -22,6 +22,13 @@ impl Sheet {
         match self {
             Self::Page => WIDTH,
             Self::Figure { width } => width,
+        }
+    }
+
+    /// Keeps the first `most` rows on the page; a figure's table is the only one there is.
+    pub(crate) fn cut(self, table: &mut Table, most: usize) {
+        if self == Self::Page {
+            table.cut(most);
         }
     }
 

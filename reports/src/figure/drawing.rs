@@ -1,7 +1,7 @@
 //! What each figure consists of: the page's charts on a sheet of its width, their legend, their numbers.
 
 use super::legend::{Entry, Legend, Sample};
-use super::plain::plain;
+use super::plain::{plain, without_controls};
 use super::{FigureError, FigureName, FigureStyle, POINT, only_condition};
 use crate::axes::Axes;
 use crate::chart::{Figure, Key, Sheet, Table, coordinate};
@@ -169,7 +169,7 @@ fn size(svg: &str) -> Result<[f64; 2], roxmltree::Error> {
 
 /// A chart by the template that the page has for it.
 fn chart(template: &str, view: &impl Serialize) -> Result<Chart, FigureError> {
-    let svg = render::text(template, view)?.trim().to_owned();
+    let svg = without_controls(render::text(template, view)?.trim());
     Ok(Chart { section: "", name: String::new(), svg })
 }
 
@@ -202,7 +202,8 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     if let Some(lines) = &found.lines {
         let legend = Entry::of(Sample::Line, found.legend);
         let drawn = chart("arm_lines.svg", &named("lines", lines))?;
-        return Ok(Some(single(&lines.figure, found.answer, legend, drawn)));
+        let caption = format!("{} {}", found.answer, found.reading);
+        return Ok(Some(single(&lines.figure, caption, legend, drawn)));
     }
     let Some(first) = found.maps.first() else { return Ok(None) };
     let (title, mut table) = (first.figure.title.clone(), first.figure.table.clone());
@@ -221,14 +222,23 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
         }
     }
     let won = |area: overview::Area| Entry { sample: Sample::Won, key: area.key, hatch: area.hatch };
-    let legend = found.areas.into_iter().map(won).collect();
-    Ok(Some(Drawing { title, caption: found.answer, legend, charts, table }))
+    let mut legend: Vec<Entry> = found.areas.into_iter().map(won).collect();
+    legend.push(Entry {
+        sample: Sample::Area,
+        key: Key { style: "nothing".to_owned(), name: "undecided or even".to_owned(), mark: String::new() },
+        hatch: String::new(),
+    });
+    let caption = [found.answer.as_str(), &found.reading, &found.note].join(" ").trim().to_owned();
+    Ok(Some(Drawing { title, caption, legend, charts, table }))
 }
 
 fn forest_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = forest::Forest::of(findings) else { return Ok(None) };
-    let drawn = chart("forest.svg", &named("chart", &found.front))?;
-    Ok(Some(single(&found.front.figure, found.finding, Vec::new(), drawn)))
+    // The page's front has the most extreme of many rows; a figure that showed them alone would mislead.
+    let whole = found.all.as_ref().unwrap_or(&found.front);
+    let drawn = chart("forest.svg", &named("chart", whole))?;
+    let caption = format!("{} {}", found.finding, found.reading);
+    Ok(Some(single(&whole.figure, caption, Vec::new(), drawn)))
 }
 
 fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
@@ -242,27 +252,70 @@ fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
             let drawn = chart("scaling.svg", &named("chart", one))?;
             charts.push(Chart { name: panel.name.clone(), ..drawn });
         }
+        let is_one_of_several = !panel.name.is_empty();
         table.columns.clone_from(&panel.table.columns);
-        table.rows.extend(panel.table.rows.iter().cloned());
-        captions.push(panel.finding.clone());
+        if is_one_of_several {
+            table.columns.insert(0, "condition".to_owned());
+        }
+        for row in &panel.table.rows {
+            let name = is_one_of_several.then(|| panel.name.clone());
+            table.rows.push(name.into_iter().chain(row.iter().cloned()).collect());
+        }
+        captions.push(if is_one_of_several {
+            format!("{}: {}", panel.name, panel.finding)
+        } else {
+            panel.finding.clone()
+        });
     }
     let title = "Speed-up and efficiency over the number of workers".to_owned();
+    captions.push(found.reading.clone());
+    captions.extend((!found.note.is_empty()).then(|| found.note.clone()));
     let legend = Entry::of(Sample::Line, found.legend);
     Ok(Some(Drawing { title, caption: captions.join(" "), legend, charts, table }))
 }
 
 fn plane_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = plane::Planes::of(findings) else { return Ok(None) };
-    let Some(first) = found.charts.first() else { return Ok(None) };
-    let drawn = chart("plane.svg", &named("chart", first))?;
-    Ok(Some(single(&first.figure, first.figure.description.clone(), marks(found.legend), drawn)))
+    let charts = found
+        .charts
+        .iter()
+        .map(|one| Ok((one.name.as_str(), &one.figure, chart("plane.svg", &named("chart", one))?)));
+    let charts = charts.collect::<Result<Vec<_>, FigureError>>()?;
+    Ok(several("Steps and time per step", found.reading.clone(), marks(found.legend.clone()), charts))
 }
 
 fn front_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = front::Fronts::of(findings) else { return Ok(None) };
-    let Some(first) = found.charts.first() else { return Ok(None) };
-    let drawn = chart("front.svg", &named("chart", first))?;
-    Ok(Some(single(&first.figure, first.figure.description.clone(), marks(found.legend), drawn)))
+    let charts = found
+        .charts
+        .iter()
+        .map(|one| Ok((one.name.as_str(), &one.figure, chart("front.svg", &named("chart", one))?)));
+    let charts = charts.collect::<Result<Vec<_>, FigureError>>()?;
+    Ok(several("Time and quality", found.reading.clone(), marks(found.legend.clone()), charts))
+}
+
+/// A figure of a chart for each of several conditions, each with its name; `None` for no charts.
+fn several(
+    title: &str,
+    reading: String,
+    legend: Vec<Entry>,
+    found: Vec<(&str, &Figure, Chart)>,
+) -> Option<Drawing> {
+    let (_, first, _) = found.first()?;
+    let mut table = Table { columns: first.table.columns.clone(), ..Table::default() };
+    let (mut charts, mut said) = (Vec::new(), Vec::new());
+    let together = found.len() == 1;
+    for (name, figure, drawn) in found {
+        table.rows.extend(figure.table.rows.iter().cloned());
+        said.push(if together || name.is_empty() {
+            figure.description.clone()
+        } else {
+            format!("{name}: {}", figure.description)
+        });
+        charts.push(Chart { name: if together { String::new() } else { name.to_owned() }, ..drawn });
+    }
+    said.push(reading);
+    Some(Drawing { title: title.to_owned(), caption: said.join(" "), legend, charts, table })
 }
 
 fn curves(
@@ -270,8 +323,8 @@ fn curves(
     name: FigureName,
     style: &FigureStyle,
 ) -> Result<Option<Drawing>, FigureError> {
-    only_condition(findings, name)?;
-    let Some(condition) = findings.study.conditions.first() else { return Ok(None) };
+    let Some(number) = only_condition(findings, name)? else { return Ok(None) };
+    let condition = &findings.study.conditions[number];
     let series = match name {
         FigureName::Loss => Series::TrainingLoss,
         _ => match condition.metric {
@@ -280,7 +333,9 @@ fn curves(
         },
     };
     let choose = |what, value: &str, known: Vec<&'static str>| {
-        let found = if value.is_empty() { Some(0) } else { known.iter().position(|name| *name == value) };
+        // A part of a name is enough where it is one name's: `log`, `time`.
+        let part = value.to_lowercase().replace('-', " ");
+        let found = known.iter().position(|name| name.contains(&part));
         found.ok_or_else(|| FigureError::NoSuchAxis {
             name,
             what,
@@ -334,8 +389,8 @@ fn forecast_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
 }
 
 fn scoreboard_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
-    only_condition(findings, FigureName::Scoreboard)?;
-    let Some(board) = scoreboard::boards(findings).into_iter().next() else { return Ok(None) };
+    let Some(number) = only_condition(findings, FigureName::Scoreboard)? else { return Ok(None) };
+    let Some(board) = scoreboard::boards(findings).into_iter().nth(number) else { return Ok(None) };
     let mut table = Table::new(["arm"]);
     table.columns.extend(board.columns.iter().map(|column| column.name.clone()));
     table.columns.push("verdict".to_owned());

@@ -1,6 +1,7 @@
 //! The legend of a figure: its entries in rows above the charts.
 
 use crate::chart::{Key, coordinate};
+use crate::view::winner_map::clipped;
 use serde::Serialize;
 
 /// The sample of an entry, by what it stands for.
@@ -78,7 +79,9 @@ impl Legend {
         let mut items = Vec::new();
         for entry in entries {
             let beside = entry.sample.width();
-            let wide = beside + LETTER * entry.key.name.chars().count() as f64;
+            let room = ((width - beside) / LETTER).max(4.0) as usize;
+            let name = clipped(&entry.key.name, room);
+            let wide = beside + LETTER * name.chars().count() as f64;
             if x > 0.0 && x + wide > width {
                 x = 0.0;
                 y += ROW;
@@ -90,7 +93,7 @@ impl Legend {
                 style: entry.key.style.clone(),
                 mark: entry.key.mark.clone(),
                 hatch: entry.hatch.clone(),
-                name: entry.key.name.clone(),
+                name,
                 text_x: coordinate(beside),
             });
             x += wide + GAP;

@@ -37,7 +37,7 @@ pub struct FigureStyle {
     pub font: String,
     /// Its colours.
     pub palette: Palette,
-    /// Horizontal axis of a chart that the page shows over several; the first if it is empty.
+    /// Horizontal axis of a chart that the page shows over several, or a part of its name; the first if it is empty.
     pub by: String,
     /// Stretch of the vertical axis, where the page has several; the first if it is empty.
     pub scale: String,
@@ -187,14 +187,16 @@ fn absent(findings: &Findings, name: FigureName, style: &FigureStyle) -> FigureE
     FigureError::Absent { name, known }
 }
 
-/// The only condition of a study.
-fn only_condition(findings: &Findings, name: FigureName) -> Result<(), FigureError> {
+/// The number of the only condition of which runs are selected; `None` where there is none.
+fn only_condition(findings: &Findings, name: FigureName) -> Result<Option<usize>, FigureError> {
     let conditions = &findings.study.conditions;
-    if conditions.len() > 1 {
-        let conditions = conditions.iter().map(condition_title).collect();
+    let has_runs = |number: &usize| conditions[*number].cells.iter().any(|cell| !cell.runs.is_empty());
+    let found: Vec<usize> = (0..conditions.len()).filter(has_runs).collect();
+    if found.len() > 1 {
+        let conditions = found.iter().map(|number| condition_title(&conditions[*number])).collect();
         return Err(FigureError::SeveralConditions { name, conditions });
     }
-    Ok(())
+    Ok(found.first().copied())
 }
 
 impl Default for FigureStyle {

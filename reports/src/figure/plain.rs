@@ -39,6 +39,9 @@ const PAINTS: [&str; 2] = ["fill", "stroke"];
 /// References within properties are followed to this depth.
 const DEEPEST: usize = 8;
 
+/// Height of all letters, in a chart's own units.
+const SIZE: &str = "12";
+
 /// Weights from here on are bold: families for print have two.
 const BOLD: f64 = 600.0;
 
@@ -50,12 +53,18 @@ pub(super) fn plain(svg: &str, palette: Palette) -> Result<String, roxmltree::Er
     let custom = properties(root, palette);
     let simple = rules.iter().filter(|(selector, _)| !selector.contains([':', '@', '>', '+', '~']));
     let simple = simple.fold(String::new(), |text, (selector, body)| text + selector + " {" + body + "}\n");
-    let document = Document::parse(svg)?;
+    let svg = without_controls(svg);
+    let document = Document::parse(&svg)?;
     let writer = Writer { sheet: StyleSheet::parse(&simple), used: used(&document) };
     let mut out = String::new();
     writer.element(document.root_element(), &custom, &mut out);
     out.push('\n');
     Ok(out)
+}
+
+/// No name can break the file, not even one with characters that XML has no way to write.
+pub(super) fn without_controls(svg: &str) -> String {
+    svg.replace(|sign: char| sign.is_control() && sign != '\n', "\u{fffd}")
 }
 
 /// The rules of a sheet, each with its selector and what is between its braces.
@@ -212,6 +221,10 @@ impl Writer<'_> {
                     drawn.insert(name, paint);
                     let beside = if name == "fill" { "fill-opacity" } else { "stroke-opacity" };
                     drawn.entry(beside).or_insert(opacity);
+                }
+                // A figure has one size of letters: the one that was asked for.
+                ("font-size", _) => {
+                    drawn.insert(name, SIZE.to_owned());
                 }
                 ("font-weight", _) => {
                     let weight =

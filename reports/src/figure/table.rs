@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 pub(super) fn latex(table: &Table) -> String {
     let columns: String = (0..table.columns.len()).map(|column| alignment(table, column)).collect();
     let line = |cells: &[String]| {
-        format!("{} \\\\\n", cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" & "))
+        let cells = cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" & ");
+        // The end of the line before would take these for an argument of its own.
+        let guard = if cells.starts_with(['[', '*']) { "{}" } else { "" };
+        format!("{guard}{cells} \\\\\n")
     };
     let mut text = format!("% \\usepackage{{booktabs}}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n");
     text += &line(&table.columns);
@@ -87,13 +90,15 @@ mod tests {
         let mut table = Table::new(["arm", "time (µs)", "note"]);
         table.rows.push(["a_b & 5% #1", "1\u{202f}200", "\"x\", {y}"].map(str::to_owned).to_vec());
         table.rows.push(["d-sync", "−3.5", "2.0×"].map(str::to_owned).to_vec());
+        table.rows.push(["[2] ring", "1", "*"].map(str::to_owned).to_vec());
         let latex = latex(&table);
         assert!(latex.contains("\\begin{tabular}{lrl}"), "{latex}");
         assert!(latex.contains("a\\_b \\& 5\\% \\#1 & 1\\,200 & \"x\", \\{y\\} \\\\"), "{latex}");
+        assert!(latex.contains("\n{}[2] ring & 1"), "{latex}");
         assert!(latex.contains("d-sync & $-$3.5 & 2.0$\\times$ \\\\"), "{latex}");
         assert_eq!(
             csv(&table),
-            "arm,time (µs),note\na_b & 5% #1,1200,\"\"\"x\"\", {y}\"\nd-sync,-3.5,2.0×\n"
+            "arm,time (µs),note\na_b & 5% #1,1200,\"\"\"x\"\", {y}\"\nd-sync,-3.5,2.0×\n[2] ring,1,*\n"
         );
     }
 }

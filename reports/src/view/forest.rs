@@ -38,6 +38,8 @@ pub(crate) struct ForestChart {
     pub(crate) band_height: String,
     pub(crate) ticks: Vec<Tick>,
     pub(crate) tick_y: String,
+    pub(crate) axis: Tick,
+    pub(crate) axis_y: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<ForestRow>,
 }
@@ -128,7 +130,7 @@ impl Forest {
             reading: format!(
                 "One row per arm and condition: the bar is the {} interval of the time of {base} divided by that of the arm, \
                  logarithmic, so that right of the line is faster. The grey band is {effect} either way. A filled mark is \
-                 beyond it, a hollow one is open, and a small one is known to differ by less.{most}",
+                 beyond it, a hollow one is open, a small one is known to differ by less, and an interval with the head of an arrow reaches further.{most}",
                 whole_percent(findings.thresholds.confidence)
             ),
             front: ForestChart::of(
@@ -249,7 +251,7 @@ impl ForestChart {
                 table: table(findings, found),
             },
             width: coordinate(columns.width),
-            height: coordinate(bottom + 26.0),
+            height: coordinate(bottom + 40.0),
             top: coordinate(TOP),
             bottom: coordinate(bottom),
             band: Band {
@@ -260,6 +262,11 @@ impl ForestChart {
             band_height: coordinate(bottom - TOP),
             ticks: ticks(&scale, sides),
             tick_y: coordinate(bottom + 18.0),
+            axis: Tick {
+                at: coordinate(columns.right),
+                label: format!("speed-up over {}", findings.study.arm_name(findings.study.baseline)),
+            },
+            axis_y: coordinate(bottom + 34.0),
             heads,
             rows: rows.into_iter().map(|(_, row)| row).collect(),
         }
@@ -321,6 +328,15 @@ fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: (Columns, f64)) ->
     let mut interval = Path::default();
     if let Some([low, high]) = row.interval().filter(|_| row.comparison.grade.compares()) {
         interval.stroke((place(low), y), (place(high), y));
+        // An interval that reaches beyond the chart ends in the head of an arrow.
+        for (beyond, at, back) in
+            [(low < scale.low(), place(low), 4.0), (high > scale.high(), place(high), -4.0)]
+        {
+            if beyond {
+                interval.stroke((at, y), (at + back, y - 3.5));
+                interval.stroke((at, y), (at + back, y + 3.5));
+            }
+        }
     } else if let (None, Some(size)) = (speed.ratio, row.size()) {
         // Only a lower bound is known.
         interval.stroke((place(size), y), (place(f64::INFINITY), y));
@@ -388,7 +404,7 @@ fn table(findings: &Findings, found: &[Found]) -> Table {
             row.comparison.grade.name().to_owned(),
         ]);
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, 200);
     table
 }
 

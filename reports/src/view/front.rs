@@ -243,7 +243,7 @@ fn table(findings: &Findings, found: &[Outcome], beaten: &[bool], unit: Unit) ->
             if *beaten { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, 200);
     table
 }
 

@@ -34,7 +34,7 @@ mod timeline;
 mod tuned;
 mod verdicts;
 mod waiting;
-mod winner_map;
+pub(crate) mod winner_map;
 
 pub(crate) use timeline::chosen_runs;
 

@@ -139,6 +139,9 @@ fn slices(axes: &Axes) -> Vec<Slice> {
 
 /// `d-sync is ahead under 7 of 12 conditions, ps-sync under 4; 1 is undecided.`
 fn tally(source: Source) -> String {
+    if source.findings.rows().plan.arms.len() == 1 {
+        return "With one arm there is none to be ahead of.".to_owned();
+    }
     let winners = || source.winners.iter().flatten();
     let ahead =
         |arm: usize| winners().filter(|winner| winner.arm == arm && winner.standing.is_ahead()).count();
@@ -300,7 +303,7 @@ fn table_of_lines(source: Source) -> Table {
             ]);
         }
     }
-    table.cut(200);
+    source.findings.sheet.cut(&mut table, 200);
     table
 }
 

@@ -256,7 +256,7 @@ fn table(findings: &Findings, found: &[Relative]) -> Table {
             relative.total.map_or_else(|| "–".to_owned(), number_format::times),
         ]);
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, 200);
     table
 }
 

@@ -317,7 +317,7 @@ fn table(findings: &Findings, found: &[ArmScaling]) -> Table {
             ]);
         }
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, 200);
     table
 }
 

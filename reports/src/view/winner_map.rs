@@ -374,7 +374,7 @@ fn table(source: Source, slice: &Slice) -> Table {
             ]);
         }
     }
-    table.cut(200);
+    source.findings.sheet.cut(&mut table, 200);
     table
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Durations {
     own: BTreeMap<usize, (u32, Duration)>,
     earlier: BTreeMap<usize, Duration>,
     predicted: BTreeMap<usize, Duration>,
+    /// Number of a cell's runs whose results were there.
+    reused: BTreeMap<usize, u32>,
 }
 
 /// Where a duration comes from, the surest first.
@@ -80,6 +82,7 @@ impl Durations {
         };
         Ok(Self {
             own: BTreeMap::new(),
+            reused: BTreeMap::new(),
             earlier: cells().filter_map(|(place, cell)| Some((place, took(cell)?))).collect(),
             predicted: cells().filter_map(|(place, cell)| Some((place, predicted(cell)?))).collect(),
         })
@@ -91,9 +94,14 @@ impl Durations {
         (*count, *sum) = (*count + 1, *sum + took);
     }
 
-    /// Number of a cell's runs in this sweep.
+    /// A run of a cell is reused.
+    pub(crate) fn reused(&mut self, cell: usize) {
+        *self.reused.entry(cell).or_default() += 1;
+    }
+
+    /// Number of a cell's runs that the sweep has.
     pub(crate) fn made(&self, cell: usize) -> u32 {
-        self.own.get(&cell).map_or(0, |(count, _)| *count)
+        self.own.get(&cell).map_or(0, |(count, _)| *count) + self.reused.get(&cell).copied().unwrap_or(0)
     }
 
     /// Whether a cell, or one like it, has been run.
@@ -108,6 +116,17 @@ impl Durations {
             .or_else(|| self.earlier.get(&cell).map(|took| (*took, Basis::Earlier)))
             .or_else(|| self.predicted.get(&cell).map(|took| (*took, Basis::Prediction)))
             .or_else(|| self.of_any().map(|took| (took, Basis::Others)))
+    }
+
+    /// What a run of a cell takes, as far as that was measured: of what was never run a run has to be made first, or it would be refused
+    /// for ever.
+    pub(crate) fn measured(&self, cell: usize) -> Option<Duration> {
+        let (took, basis) = self.expected(cell)?;
+        match basis {
+            Basis::Own | Basis::Earlier => Some(took),
+            Basis::Others if !self.own.is_empty() => Some(took),
+            Basis::Prediction | Basis::Others => None,
+        }
     }
 
     /// What these runs take, each by its cell; `None` for no runs, and where nothing is known.
@@ -139,9 +158,12 @@ fn is_of(run: &EarlierRun, plan: &Plan, cell: &Cell) -> bool {
     run.arm == plan.arms[cell.arm].name && run.condition == cell.condition && run.spec == cell.spec
 }
 
-/// Its steps by the models of the papers; starting and evaluating are in none of them.
+/// Its steps by the models of the papers; starting and evaluating are in none of them. Nothing where the target may end it at any step.
 fn predicted(cell: &Cell) -> Option<Duration> {
     let spec = &cell.spec;
+    if spec.train.target.is_some_and(|target| target.stop) {
+        return None;
+    }
     let network = spec.emulation.network?;
     let step = spec.emulation.compute?.step_time.as_secs_f64();
     let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).ok()?;
@@ -190,6 +212,13 @@ mod tests {
         let all = of(&durations, &[0, 3]);
         assert_eq!((all.length, all.by().as_str()), (60 * SECOND, "by runs so far and those of other cells"));
         assert_eq!(durations.together(std::iter::empty()), None);
+        assert_eq!(
+            [0, 1, 2].map(|cell| durations.measured(cell)),
+            [Some(30 * SECOND), Some(20 * SECOND), None]
+        );
+        assert_eq!(durations.measured(3), Some(30 * SECOND));
+        durations.reused(0);
+        assert_eq!([0, 1].map(|cell| durations.made(cell)), [2, 0]);
         assert_eq!(Durations::default().together([0].into_iter()), None);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Live {
     pub(crate) runs: usize,
     /// Those that have ended, or were reused.
     pub(crate) ended: usize,
-    /// How long the rest takes, as far as that is known.
+    /// How long the rest of the rung, or up to the next look, takes, as far as that is known.
     pub(crate) seconds_left: Option<u64>,
     /// How that is known: `by earlier runs`.
     #[serde(default)]

@@ -18,7 +18,7 @@ use record::Nanos;
 use reports::Look;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{
     AttemptEnd, LostRow, NewAttempt, NodeId, RunId, RunState, Selection, Store, StoreError, SweepEnd, SweepId,
 };
@@ -146,6 +146,9 @@ impl Sweep<'_> {
                 human::count(round.len(), "run")
             )),
         }
+        for (_, ((run, _), _)) in round.iter().filter(|(_, (_, decision))| !is_trained(decision)) {
+            all.durations.reused(run.cell);
+        }
         self.tell_what_fits(all);
         for (number, (place, ((run, id), decision))) in round.iter().enumerate() {
             let left = round[number..].iter().filter(|(_, (_, decision))| is_trained(decision));
@@ -168,9 +171,11 @@ impl Sweep<'_> {
                 self.progress.reused(self.plan, run);
                 continue;
             }
-            let begun = Instant::now();
-            let state = self.try_until_it_ends(run, id, decision).await?;
-            all.durations.add(run.cell, begun.elapsed());
+            let (state, wall) = self.try_until_it_ends(run, id, decision).await?;
+            // What failed, or was ended, does not tell how long it would have taken.
+            if let (RunState::Done | RunState::Diverged, Some(wall)) = (state, wall) {
+                all.durations.add(run.cell, Duration::from_nanos(wall.0));
+            }
             self.tell_what_fits(all);
             all.failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
             if state == RunState::Interrupted {
@@ -183,8 +188,8 @@ impl Sweep<'_> {
     /// Whether the first of the runs that are left, each named by its cell, does not fit in the time budget, which is said then.
     fn is_used_up(&self, all: &Rounds<'_>, left: &[usize]) -> bool {
         let Some(budget) = self.time_budget else { return false };
-        let next = left.first().and_then(|cell| all.durations.expected(*cell));
-        let (Some((next, _)), Some(expected)) = (next, all.durations.together(left.iter().copied())) else {
+        let next = left.first().and_then(|cell| all.durations.measured(*cell));
+        let (Some(next), Some(expected)) = (next, all.durations.together(left.iter().copied())) else {
             return false;
         };
         let used = !budget.allows(next);
@@ -228,7 +233,7 @@ impl Sweep<'_> {
         run: &Run,
         id: &RunId,
         decision: &Decision,
-    ) -> Result<RunState, Failure> {
+    ) -> Result<(RunState, Option<Nanos>), Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -242,7 +247,7 @@ impl Sweep<'_> {
             }
             let told = RunEnd { state: end.state, wall: end.wall, detail: &end.detail };
             self.progress.ended(self.plan, run, &told);
-            return Ok(end.state);
+            return Ok((end.state, end.wall));
         }
     }
 

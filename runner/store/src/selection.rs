@@ -265,6 +265,11 @@ fn bare(word: &Word) -> Result<Test, Misread> {
     if (4..=26).contains(&id.len()) && id.chars().all(letter) {
         return Ok(Test::Id(id));
     }
+    // A name alone is no test: `tag` means `tag=NAME`.
+    let named = names().find(|name| *name == word.text);
+    if let Some(name) = named {
+        return Err(word.misread(format!("`{name}` needs a value, as in `{name}=VALUE`")));
+    }
     let suggestion = near(&word.text, names().chain(["last"]));
     let reason = format!("`{}` is neither a test nor 4 to 26 characters of an id", word.text);
     Err(Misread { suggestion, ..word.misread(reason) })

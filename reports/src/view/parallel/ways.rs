@@ -80,8 +80,8 @@ pub(super) fn stops(condition: &Condition) -> bool {
 
 /// `margin` is the smallest difference of the metric that matters.
 fn is_beaten(own: &Way, other: &Way, metric: Option<Metric>, margin: f64) -> bool {
-    let Some(seconds) = own.seconds else { return true };
     let Some(others) = other.seconds else { return false };
+    let Some(seconds) = own.seconds else { return true };
     let higher = metric.is_none_or(Metric::higher_is_better);
     let gain = match (own.quality, other.quality) {
         (Some(own), Some(other)) if higher => other - own,
@@ -174,6 +174,6 @@ mod tests {
                 "{other:?}, {metric:?}"
             );
         }
-        assert!(is_beaten(&lost, &lost, None, 0.01));
+        assert!(!is_beaten(&lost, &lost, None, 0.01), "no arm has a time");
     }
 }

@@ -78,8 +78,14 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(Self { writer, kinds, waiting })
     }
 
+    /// # Errors
+    /// A value that its column does not hold: the table has changed since it was read for the first time.
     pub(crate) fn row(&mut self, row: Vec<Value>) -> Result<(), Failure> {
-        for (column, value) in self.waiting.iter_mut().zip(row) {
+        for ((column, kind), value) in self.waiting.iter_mut().zip(&self.kinds).zip(row) {
+            if kind.with(&value) != *kind {
+                let what = "the table changed while it was written, because a sweep is under way";
+                return Err(Failure::new(Exit::Store, what).cure("export it again, or after the sweep"));
+            }
             column.push(value);
         }
         if self.waiting.first().is_some_and(|column| column.len() >= GROUP) { self.group() } else { Ok(()) }
@@ -185,6 +191,15 @@ mod tests {
         assert_eq!(read[0], [Field::Long(3), Field::Double(-1.0), text("a,\"b\"\n\u{1F980}"), Field::Null]);
         assert_eq!(read[1], [Field::Null, Field::Double(0.1), Field::Null, Field::Null]);
         assert_eq!(read[2], [Field::Long(i64::MAX), Field::Null, text("7"), Field::Null]);
+    }
+
+    #[test]
+    fn a_value_that_came_between_the_passes_is_not_lost_in_silence() {
+        let columns = ["number".to_owned()];
+        let mut bytes = Vec::new();
+        let mut file = ParquetFile::begin(&mut bytes, &columns, vec![Kind::Integer]).unwrap();
+        file.row(vec![Value::Null]).unwrap();
+        assert!(file.row(vec![Value::Real(0.5)]).is_err());
     }
 
     #[test]

@@ -6,7 +6,6 @@ use crate::output;
 use crate::output::paint::{STRONG, paint};
 use crate::output::table::{Cell, Sheet};
 use crate::{page, pdf};
-use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use reports::{DrawnChart, DrawnFigure, FigureName, FigureStyle, Options, Palette};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use store::{Selection, Store, StoreError, SweepRows};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff figure                                    the figures of the newest sweep
+  bakeoff figure last~1                             those of the one before
   bakeoff figure accuracy -o fig.pdf                for a column of 85 mm
   bakeoff figure accuracy -o fig.pdf -o fig.tex     and its numbers for LaTeX
   bakeoff figure forest last -o fig.svg --width 178mm --palette grey
@@ -25,19 +25,22 @@ Examples:
 The end of a file's name is its format: svg, pdf, tex (a table with the rules of
 booktabs) or csv. Charts are drawn anew for the width, in letters of the size
 that is asked for; what a caption may say is printed. An arm has the colour,
-dash and mark that it has on the page. The same runs give the same bytes.";
+dash and mark that it has on the page. Accuracy, loss and scoreboard are of one
+condition. The same runs give the same SVG, byte for byte; the parts of a PDF
+may stand in another order.";
 
 /// Arguments of `figure`.
 #[derive(Debug, Args)]
 pub(crate) struct FigureArgs {
-    /// Which figure; without it they are listed.
+    /// Which figure: winners, forest, scaling, plane, front, accuracy, loss, phases, forecast or scoreboard; without it those that
+    /// there are are listed.
     #[arg(value_name = "NAME")]
-    name: Option<Name>,
-    /// Which runs of one sweep.
-    #[arg(value_name = "EXPR", default_value = "last")]
-    selection: String,
+    name: Option<String>,
+    /// Which runs of one sweep; the newest where nothing is said.
+    #[arg(value_name = "EXPR")]
+    selection: Option<String>,
     /// The file to write; may be repeated.
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "name")]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Vec<PathBuf>,
     /// Width on paper, as in 85mm, 17.8cm or 3.35in.
     #[arg(long, value_name = "LENGTH", default_value = "85mm", value_parser = millimetres)]
@@ -51,10 +54,10 @@ pub(crate) struct FigureArgs {
     /// Colours, or greys that differ by dashes, marks and hatches.
     #[arg(long, value_name = "PALETTE", default_value = "colour")]
     palette: Colours,
-    /// Horizontal axis of `accuracy` and `loss`: `wall time`, `epochs` or `samples`.
+    /// Horizontal axis of `accuracy` and `loss`: `time`, `epochs` or `samples`.
     #[arg(long, value_name = "AXIS")]
     by: Option<String>,
-    /// Vertical axis of `accuracy` and `loss`: `linear`, `logarithmic` or `by error rate`.
+    /// Vertical axis: `linear` or `error` of accuracies, `linear` or `log` of losses.
     #[arg(long, value_name = "SCALE")]
     scale: Option<String>,
     /// Compare with this arm, in place of the recipe's baseline.
@@ -71,29 +74,6 @@ enum Colours {
     /// Greys.
     #[value(alias = "gray")]
     Grey,
-}
-
-/// A figure's name, as users write it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name(FigureName);
-
-impl ValueEnum for Name {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: [Name; FigureName::ALL.len()] = {
-            let mut all = [Name(FigureName::Winners); FigureName::ALL.len()];
-            let mut place = 0;
-            while place < all.len() {
-                all[place] = Name(FigureName::ALL[place]);
-                place += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.words()))
-    }
 }
 
 /// The format of a file, by the end of its name.
@@ -129,18 +109,19 @@ impl Format {
 pub(crate) fn execute(args: &FigureArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let files = args.output.iter().map(|file| Ok((file.as_path(), Format::of(file)?)));
     let files: Vec<(&Path, Format)> = files.collect::<Result<_, Failure>>()?;
-    let selection = Selection::parse(&args.selection)?;
+    let (name, expression) = asked(args)?;
+    let selection = Selection::parse(expression)?;
     let rows = super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;
         let rows = store.sweep_rows(&selection).await?;
         store.close().await;
         if rows.runs.is_empty() {
-            return Err(StoreError::Empty { selection: args.selection.clone() }.into());
+            return Err(StoreError::Empty { selection: expression.to_owned() }.into());
         }
         Ok(rows)
     })?;
     let options = Options { baseline: args.baseline.clone(), ..page::options() };
-    let Some(Name(name)) = args.name else { return list(&rows, &options) };
+    let Some(name) = name else { return list(&rows, &options) };
     if files.is_empty() {
         let what = format!("no file is named for the figure `{name}`");
         return Err(Failure::new(Exit::Usage, what).cure("name one with -o, as in -o fig.pdf"));
@@ -160,6 +141,25 @@ pub(crate) fn execute(args: &FigureArgs, context: &Context<'_>) -> Result<Exit, 
     }
     context.console.say(&format!("{} {}", paint(STRONG, "caption:"), drawn.caption));
     Ok(Exit::Done)
+}
+
+/// The figure, and the selection of its runs: a single word that is no figure is a selection whose figures are listed.
+fn asked(args: &FigureArgs) -> Result<(Option<FigureName>, &str), Failure> {
+    let known = |word: &str| FigureName::ALL.into_iter().find(|name| name.name() == word);
+    match (args.name.as_deref(), args.selection.as_deref()) {
+        (None, _) if args.output.is_empty() => Ok((None, "last")),
+        (Some(word), None) if known(word).is_none() && args.output.is_empty() => Ok((None, word)),
+        (Some(word), selection) => match known(word) {
+            Some(name) => Ok((Some(name), selection.unwrap_or("last"))),
+            None => {
+                let all = FigureName::ALL.map(FigureName::name).join(", ");
+                let what = format!("there is no figure `{word}`");
+                Err(Failure::new(Exit::Usage, what).cure(format!("take one of {all}")))
+            }
+        },
+        (None, _) => Err(Failure::new(Exit::Usage, "no figure is named for the file")
+            .cure("name one, as in `bakeoff figure accuracy -o fig.pdf`")),
+    }
 }
 
 fn style(args: &FigureArgs) -> FigureStyle {

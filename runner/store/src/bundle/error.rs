@@ -34,7 +34,7 @@ pub enum BundleError {
         writer: String,
     },
     /// The file is not what its maker wrote, or its maker was no bakeoff.
-    #[error("{} is damaged, or was tampered with: {reason}; nothing was imported: ask for it again, and compare its SHA-256", .path.display())]
+    #[error("{} is damaged, or was tampered with: {reason}; nothing of it was imported: ask for it again, and compare its SHA-256", .path.display())]
     Damaged { path: PathBuf, reason: String },
     /// The file would not fit on the disk.
     #[error("{} unpacks to {bytes} bytes, and the store's disk has {free} free: its runs need about twice their size; make room, or name another store with --store", .path.display())]

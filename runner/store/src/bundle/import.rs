@@ -7,6 +7,7 @@
 use super::alike::{AlikeSweep, alike};
 use super::content::Content;
 use super::error::BundleError;
+use super::known_models::{OtherModel, known_models};
 use super::moved::{add_models, move_in};
 use super::standing::{Looked, SweepStanding};
 use super::unpack::{Onto, Unpacked, runs_of, unpack};
@@ -96,6 +97,11 @@ pub async fn import(
     time: i64,
     mut progress: impl FnMut(Importing),
 ) -> Result<Imported, BundleError> {
+    if !folder.join(DATABASE).exists() {
+        // No store is made for a file that is no bundle.
+        let room = folder.ancestors().find_map(free_bytes);
+        unpack(bundle, Onto::Nothing, room, &mut |done, all| progress(Importing::Checking(done, all)))?;
+    }
     // Creates the folder, brings the database up to date, and closes the books of killed drivers.
     Store::open(folder).await?.close().await;
     let _importer = lock::importing(folder).await?;
@@ -126,7 +132,7 @@ pub async fn look_at_bundle(
     bundle: &Path,
     mut progress: impl FnMut(Importing),
 ) -> Result<Imported, BundleError> {
-    let room = free_bytes(folder).or_else(|| free_bytes(folder.parent().unwrap_or(folder)));
+    let room = folder.ancestors().find_map(free_bytes);
     let unpacked =
         unpack(bundle, Onto::Nothing, room, &mut |done, all| progress(Importing::Checking(done, all)))?;
     let store = match Store::open_existing(folder).await {
@@ -201,8 +207,9 @@ impl Import<'_> {
         };
         let new: Vec<&Content> = of(SweepStanding::New).collect();
         let runs_here = runs_in(of(SweepStanding::Here));
+        let models_here = self.models(connection, &runs_here).await?;
         let events = if new.is_empty() { 0 } else { self.take(connection, &new, progress).await? };
-        let models = add_models(self.workshop, self.folder, manifest, &runs_here)?;
+        let models = add_models(self.workshop, self.folder, &models_here)?;
         Ok(Imported { writer: manifest.bakeoff.clone(), sweeps, events, models })
     }
 
@@ -231,9 +238,22 @@ impl Import<'_> {
             return Err(self.damaged(format!("a model of it would be in {:?}", super::manifest::cut(&path))));
         }
         let runs = runs_in(new.iter().copied());
-        move_in(self.workshop, self.folder, &self.unpacked.manifest, &sweeps, &runs)?;
+        let models = self.models(&mut transaction, &runs).await?;
+        move_in(self.workshop, self.folder, &self.unpacked.manifest, &sweeps, &runs, &models)?;
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(replay.rebuilt.events)
+    }
+
+    /// The models of these runs, each the one that its run recorded.
+    async fn models(
+        &self,
+        connection: &mut SqliteConnection,
+        runs: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<&str>, BundleError> {
+        let known = known_models(connection, &self.unpacked.manifest, runs).await?;
+        known.map_err(|OtherModel { name }| {
+            self.damaged(format!("{name} is not the model that its run recorded"))
+        })
     }
 
     fn damaged(&self, reason: String) -> BundleError {

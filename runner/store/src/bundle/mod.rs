@@ -17,6 +17,7 @@ pub(crate) mod alike;
 pub(crate) mod content;
 pub(crate) mod error;
 pub(crate) mod import;
+mod known_models;
 pub(crate) mod manifest;
 mod moved;
 pub(crate) mod pack;

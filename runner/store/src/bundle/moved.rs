@@ -16,12 +16,14 @@ pub(super) fn move_in(
     manifest: &Manifest,
     sweeps: &BTreeSet<&str>,
     runs: &BTreeSet<&str>,
+    models: &BTreeSet<&str>,
 ) -> Result<(), StoreError> {
     let (mut files, mut journals) = (Vec::new(), Vec::new());
     for file in &manifest.files {
         match Place::of(&file.name) {
             Some(Place::Journal(sweep)) if sweeps.contains(sweep) => journals.push(&file.name),
-            Some(Place::Log(of) | Place::Model(of)) if runs.contains(of.run) => files.push(&file.name),
+            Some(Place::Log(of)) if runs.contains(of.run) => files.push(&file.name),
+            Some(Place::Model(_)) if models.contains(file.name.as_str()) => files.push(&file.name),
             _ => {}
         }
     }
@@ -33,18 +35,16 @@ pub(super) fn move_in(
     kept().map_err(|source| StoreError::Folder { path: folder.join(layout::RUNS), source })
 }
 
-/// Moves the models of sweeps that the store has without them; returns their number.
+/// Moves models of sweeps that the store has without them; returns their number.
 pub(super) fn add_models(
     staging: &Path,
     folder: &Path,
-    manifest: &Manifest,
-    runs: &BTreeSet<&str>,
+    models: &BTreeSet<&str>,
 ) -> Result<usize, StoreError> {
     let mut count = 0;
-    for file in &manifest.files {
-        let Some(Place::Model(of)) = Place::of(&file.name) else { continue };
-        let (from, to) = (staging.join(&file.name), folder.join(&file.name));
-        if runs.contains(of.run) && !to.exists() {
+    for name in models {
+        let (from, to) = (staging.join(name), folder.join(name));
+        if !to.exists() {
             moved(&from, &to).map_err(|source| StoreError::Folder { path: to, source })?;
             count += 1;
         }
@@ -58,7 +58,7 @@ fn moved(from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     File::open(from)?.sync_data()?;
-    match fs::rename(from, to) {
+    let moved = match fs::rename(from, to) {
         // Where `runs` is a link to another disk.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let beside = to.with_extension("importing");
@@ -67,5 +67,9 @@ fn moved(from: &Path, to: &Path) -> io::Result<()> {
             fs::rename(&beside, to)
         }
         moved => moved,
-    }
+    };
+    moved?;
+    // The folders that were made for it, up to the store's own: else a power cut leaves a journal without its logs.
+    let folders = to.ancestors().skip(1).take_while(|folder| !folder.ends_with(layout::RUNS));
+    folders.into_iter().try_for_each(|folder| File::open(folder)?.sync_all())
 }

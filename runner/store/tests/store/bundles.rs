@@ -2,6 +2,8 @@
 
 use crate::rebuild::{dump, history};
 use crate::world::{attempt, begin, end, plan};
+use record::{Event, SnapshotRecord};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -241,13 +243,24 @@ async fn what_is_under_way_or_lost_is_not_bundled_and_no_file_is_left() {
     let refused = bundled(&store, "", &file).await.unwrap_err();
     assert!(matches!(refused, BundleError::Store(StoreError::UnderWay { .. })), "{refused}");
     let directory = store.attempt_directory(&runs[1], 1);
-    EventLog::open(&directory).unwrap().append(&crate::world::events(20)).unwrap();
-    store.record_events(id, &crate::world::events(20)).await.unwrap();
+    let mut events = crate::world::events(20);
+    let recorded = events.iter().find_map(|event| match event {
+        Event::Snapshot(record) => Some(record.clone()),
+        _ => None,
+    });
+    let model = [0; 12];
+    events.push(Event::Snapshot(SnapshotRecord {
+        file: "snapshots/rank-0-step-20.f32".to_owned(),
+        sha256: recipe::hex(&Sha256::digest(model)),
+        ..recorded.unwrap()
+    }));
+    EventLog::open(&directory).unwrap().append(&events).unwrap();
+    store.record_events(id, &events).await.unwrap();
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await.unwrap();
     // What a bundle has no use for lies beside what it takes.
     fs::create_dir_all(directory.join("snapshots")).unwrap();
-    fs::write(directory.join("snapshots/rank-0-step-20.f32"), [0; 12]).unwrap();
+    fs::write(directory.join("snapshots/rank-0-step-20.f32"), model).unwrap();
     fs::write(directory.join("rank-0.log"), "token=secret").unwrap();
     let made = bundled(&store, "", &file).await.unwrap();
     assert_eq!((made.files, made.models_left_out), (2, (1, 12)));
@@ -264,6 +277,16 @@ async fn what_is_under_way_or_lost_is_not_bundled_and_no_file_is_left() {
     fs::remove_dir_all(&models).unwrap();
     assert_eq!(imported(here.path(), &file).await.unwrap().models, 1);
     assert!(models.join("rank-0-step-20.f32").is_file());
+    // A model that the run did not record is refused, whether the sweep is here or not, and whatever the manifest says.
+    fs::remove_dir_all(&models).unwrap();
+    let forged = folder.path().join("forged.tar.gz");
+    crate::hostile::with_other_models(&file, &forged);
+    for home in [here.path(), tempfile::tempdir().unwrap().path()] {
+        let refused = imported(home, &forged).await.unwrap_err();
+        assert!(refused.to_string().contains("not the model that its run recorded"), "{refused}");
+    }
+    assert!(!models.exists());
+    fs::remove_file(&forged).unwrap();
     fs::remove_file(&file).unwrap();
     fs::remove_dir_all(&directory).unwrap();
     let lost = bundled(&store, "", &file).await.unwrap_err();

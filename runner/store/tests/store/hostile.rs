@@ -88,6 +88,15 @@ impl Apart {
     }
 }
 
+/// Makes a bundle whose models are others.
+pub(crate) fn with_other_models(bundle: &Path, forged: &Path) {
+    let mut apart = Apart::of(bundle);
+    for part in apart.parts.iter_mut().filter(|part| part.name.contains("/snapshots/")) {
+        part.bytes.iter_mut().for_each(|byte| *byte ^= 1);
+    }
+    apart.signed().write(forged);
+}
+
 /// A good bundle, in a folder of its own.
 async fn good() -> (tempfile::TempDir, PathBuf) {
     let (folder, _) = history().await;
