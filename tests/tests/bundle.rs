@@ -112,9 +112,10 @@ fn an_importer_that_is_killed_leaves_a_sound_store_and_the_next_one_finishes() {
         if here.at(".bakeoff/bakeoff.db").exists() {
             let check = run(&here, &["db", "check"]);
             // The tables of a new store may not all be there yet, as after any command that is killed in its first moment.
-            let begun =
-                ["no store in", "has schema version"].iter().any(|words| check.stderr.contains(words));
-            assert!(check.code == Some(0) || begun, "{}{}", check.stdout, check.stderr);
+            let said = check.stdout + &check.stderr;
+            let words = ["no store in", "has schema version", "was not applied"];
+            let begun = words.iter().any(|words| said.contains(words));
+            assert!(check.code == Some(0) || begun, "{said}");
         }
         done(&here, &["import", bundle]);
         assert_eq!(listed(&here, "").len(), expected);
@@ -125,12 +126,11 @@ fn an_importer_that_is_killed_leaves_a_sound_store_and_the_next_one_finishes() {
     }
 }
 
-/// An import that must fail with this exit code, and leave no sweep; returns what it says.
+/// An import that must fail, and make no store; returns what it says.
 fn refused(bundle: &Path) -> String {
     let here = Desk::new().unwrap();
     let ended = run(&here, &["import", bundle.to_str().unwrap()]).with_code(4).unwrap();
-    assert_eq!(listed(&here, "").len(), 0);
-    assert!(fs::read_dir(here.at(".bakeoff/runs")).is_err(), "{}", ended.stderr);
+    assert!(!here.at(".bakeoff").exists(), "{}", ended.stderr);
     ended.stderr
 }
 

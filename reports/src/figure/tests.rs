@@ -100,6 +100,8 @@ fn a_figure_is_as_wide_as_the_column_and_its_letters_as_high_as_asked() {
             // A letter of twelve units is as many points as asked.
             let points = 12.0 * width / units / POINT;
             assert!((points - letter).abs() < 0.01, "{name}: {points}");
+            let sizes = document.descendants().filter_map(|node| attribute(&node, "font-size"));
+            assert!(sizes.into_iter().all(|size| size == "12"), "{name}");
         }
     }
 }
@@ -167,4 +169,52 @@ fn a_forest_keeps_rows_apart_however_narrow_it_is() {
         assert_eq!(chart.letter < 7.99, width < 80.0, "{width}: {}", chart.letter);
         assert_eq!(chart.svg.contains("–"), width > 100.0, "{width}");
     }
+}
+
+#[test]
+fn nothing_is_left_out_in_silence() {
+    let one = Sample { repeats: 3, epochs: (4, 4), ..Sample::duel() }.rows();
+    let factors: Vec<f64> = (0..70).map(|place| 1.03_f64.powi(place)).collect();
+    let many =
+        on_grid(
+            &one,
+            &[GridAxis::new("train.factor", &factors)],
+            |arm, at| {
+                if arm == 0 { 1e-2 } else { 1e-2 / at[0] }
+            },
+        );
+    let forest = drawn(&many, FigureName::Forest, &FigureStyle::default());
+    assert_eq!(forest.csv.lines().count(), 1 + 70);
+    assert_eq!(forest.chart.unwrap().svg.matches(">factor=").count(), 70);
+    let few = on_grid(&one, &[GridAxis::new("train.factor", &[0.5, 1.0, 2.0])], |arm, at| {
+        if arm == 0 { 1e-2 } else { 1e-2 / at[0] }
+    });
+    for name in [FigureName::Plane, FigureName::Front] {
+        let figure = drawn(&few, name, &FigureStyle::default());
+        let svg = figure.chart.unwrap().svg;
+        for factor in ["factor=0.5", "factor=1", "factor=2"] {
+            assert!(svg.contains(&format!(">{factor}<")), "{name}");
+            let said = [&figure.csv, &figure.latex, &figure.caption];
+            assert!(said.iter().all(|text| text.contains(factor)), "{name}: {factor}");
+        }
+    }
+}
+
+#[test]
+fn a_selection_of_one_condition_is_one_condition() {
+    let mut rows = grid();
+    let chosen = rows.plan.cells[0].condition.clone();
+    let cells: Vec<String> = rows.plan.cells.iter().map(|cell| cell.condition.clone()).collect();
+    rows.runs.retain(|run| cells[run.cell] == chosen);
+    for name in [FigureName::Accuracy, FigureName::Loss, FigureName::Scoreboard] {
+        let figure = drawn(&rows, name, &FigureStyle::default());
+        assert!(figure.csv.contains("d-sync") && figure.csv.contains("ps-sync"), "{name}");
+    }
+}
+
+#[test]
+fn characters_that_xml_has_no_way_to_write_break_nothing() {
+    let mut rows = duel();
+    rows.plan.arms[1].name = "a\u{1}\u{1b}[31mb".to_owned();
+    assert!(charts(&rows, &FigureStyle::default()).iter().all(|(_, svg)| Document::parse(svg).is_ok()));
 }
