@@ -149,14 +149,14 @@ fn asked(args: &FigureArgs) -> Result<(Option<FigureName>, &str), Failure> {
     match (args.name.as_deref(), args.selection.as_deref()) {
         (None, _) if args.output.is_empty() => Ok((None, "last")),
         (Some(word), None) if known(word).is_none() && args.output.is_empty() => Ok((None, word)),
-        (Some(word), selection) => match known(word) {
-            Some(name) => Ok((Some(name), selection.unwrap_or("last"))),
-            None => {
+        (Some(word), selection) => {
+            let name = known(word).ok_or_else(|| {
                 let all = FigureName::ALL.map(FigureName::name).join(", ");
-                let what = format!("there is no figure `{word}`");
-                Err(Failure::new(Exit::Usage, what).cure(format!("take one of {all}")))
-            }
-        },
+                Failure::new(Exit::Usage, format!("there is no figure `{word}`"))
+                    .cure(format!("take one of {all}"))
+            })?;
+            Ok((Some(name), selection.unwrap_or("last")))
+        }
         (None, _) => Err(Failure::new(Exit::Usage, "no figure is named for the file")
             .cure("name one, as in `bakeoff figure accuracy -o fig.pdf`")),
     }

@@ -8,7 +8,7 @@ use super::alike::{AlikeSweep, alike};
 use super::content::Content;
 use super::error::BundleError;
 use super::known_models::{OtherModel, known_models};
-use super::moved::{add_models, move_in};
+use super::moved::{Taken, add_models, move_in};
 use super::standing::{Looked, SweepStanding};
 use super::unpack::{Onto, Unpacked, runs_of, unpack};
 use super::{free_bytes, is_plain};
@@ -239,7 +239,7 @@ impl Import<'_> {
         }
         let runs = runs_in(new.iter().copied());
         let models = self.models(&mut transaction, &runs).await?;
-        move_in(self.workshop, self.folder, &self.unpacked.manifest, &sweeps, &runs, &models)?;
+        move_in(self.workshop, self.folder, &self.unpacked.manifest, &Taken { sweeps, runs, models })?;
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(replay.rebuilt.events)
     }

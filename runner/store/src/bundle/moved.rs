@@ -9,15 +9,24 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+/// What a store takes of a bundle.
+pub(super) struct Taken<'a> {
+    /// Whose journals it takes.
+    pub(super) sweeps: BTreeSet<&'a str>,
+    /// Whose event logs it takes.
+    pub(super) runs: BTreeSet<&'a str>,
+    /// Names of files.
+    pub(super) models: BTreeSet<&'a str>,
+}
+
 /// Moves the files of these sweeps from `staging` to `folder`, and their journals after them.
 pub(super) fn move_in(
     staging: &Path,
     folder: &Path,
     manifest: &Manifest,
-    sweeps: &BTreeSet<&str>,
-    runs: &BTreeSet<&str>,
-    models: &BTreeSet<&str>,
+    taken: &Taken<'_>,
 ) -> Result<(), StoreError> {
+    let Taken { sweeps, runs, models } = taken;
     let (mut files, mut journals) = (Vec::new(), Vec::new());
     for file in &manifest.files {
         match Place::of(&file.name) {
