@@ -135,10 +135,13 @@ impl Case {
 
     /// Whether the run continues without the rank: a worker, once all are prepared, where workers step by themselves.
     fn is_survived(self) -> bool {
-        let alone =
-            StrategyKind::named(self.strategy).is_some_and(|kind| kind.profile().pace == StepPace::Own);
+        let alone = self.workers_step_alone();
         let of_rank = matches!(self.fault, ProcessFault::Kill | ProcessFault::Stop);
         alone && of_rank && self.rank < WORKERS && self.moment != Moment::StartUp
+    }
+
+    fn workers_step_alone(self) -> bool {
+        StrategyKind::named(self.strategy).is_some_and(|kind| kind.profile().pace == StepPace::Own)
     }
 
     /// The recipe of the run that goes wrong: long steps if the first one is the target, a snapshot in every
@@ -148,7 +151,10 @@ impl Case {
         let steps = match self.moment {
             Moment::ShutDown => 20,
             // Room for all its models is asked for beforehand, and a disk that fills up is small.
-            Moment::Snapshot if self.fault == ProcessFault::FullDisk => 60,
+            Moment::Snapshot if self.fault == ProcessFault::FullDisk => {
+                // Where workers step by themselves each of them has models of its own.
+                if self.workers_step_alone() { 20 } else { 60 }
+            }
             Moment::Snapshot => 200,
             // What is survived has to end by itself, and not before its fault.
             Moment::FirstStep if self.is_survived() => 40,
