@@ -7,6 +7,7 @@ use crate::axes::Axes;
 use crate::chart::{Figure, Key, Sheet, Table, coordinate};
 use crate::findings::Findings;
 use crate::render;
+use crate::study::Condition;
 use crate::view::curves::Panel;
 use crate::view::series::Series;
 use crate::view::{accuracy, forecast, forest, front, overview, phases, plane, scaling, scoreboard};
@@ -107,7 +108,10 @@ impl Drawing {
             FigureName::Scaling => scaling_of(findings),
             FigureName::Plane => plane_of(findings),
             FigureName::Front => front_of(findings),
-            FigureName::Accuracy | FigureName::Loss => curves(findings, name, style),
+            FigureName::Accuracy => {
+                curves(findings, name, style, |condition| condition.metric.map(Series::Metric))
+            }
+            FigureName::Loss => curves(findings, name, style, |_| Some(Series::TrainingLoss)),
             FigureName::Phases => phases_of(findings),
             FigureName::Forecast => forecast_of(findings),
             FigureName::Scoreboard => scoreboard_of(findings),
@@ -157,14 +161,14 @@ impl Drawing {
 }
 
 /// Width and height of a chart in its own units.
-fn size(svg: &str) -> Result<[f64; 2], roxmltree::Error> {
+fn size(svg: &str) -> Result<[f64; 2], FigureError> {
     let document = Document::parse(svg)?;
-    let values = document.root_element().attribute("viewBox").unwrap_or_default();
-    let values: Vec<f64> = values.split(' ').filter_map(|value| value.parse().ok()).collect();
-    Ok(match values[..] {
-        [_, _, width, height] => [width, height],
-        _ => [0.0, 0.0],
-    })
+    let view = document.root_element().attribute("viewBox").unwrap_or_default();
+    let values: Vec<f64> = view.split(' ').filter_map(|value| value.parse().ok()).collect();
+    match values[..] {
+        [_, _, width, height] => Ok([width, height]),
+        _ => Err(FigureError::NoSize { view: view.to_owned() }),
+    }
 }
 
 /// A chart by the template that the page has for it.
@@ -234,11 +238,9 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
 
 fn forest_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = forest::Forest::of(findings) else { return Ok(None) };
-    // The page's front has the most extreme of many rows; a figure that showed them alone would mislead.
-    let whole = found.all.as_ref().unwrap_or(&found.front);
-    let drawn = chart("forest.svg", &named("chart", whole))?;
+    let drawn = chart("forest.svg", &named("chart", &found.front))?;
     let caption = format!("{} {}", found.finding, found.reading);
-    Ok(Some(single(&whole.figure, caption, Vec::new(), drawn)))
+    Ok(Some(single(&found.front.figure, caption, Vec::new(), drawn)))
 }
 
 fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
@@ -322,20 +324,21 @@ fn curves(
     findings: &Findings,
     name: FigureName,
     style: &FigureStyle,
+    series: impl Fn(&Condition) -> Option<Series>,
 ) -> Result<Option<Drawing>, FigureError> {
     let Some(number) = only_condition(findings, name)? else { return Ok(None) };
     let condition = &findings.study.conditions[number];
-    let series = match name {
-        FigureName::Loss => Series::TrainingLoss,
-        _ => match condition.metric {
-            Some(metric) => Series::Metric(metric),
-            None => return Ok(None),
-        },
-    };
+    let Some(series) = series(condition) else { return Ok(None) };
     let choose = |what, value: &str, known: Vec<&'static str>| {
         // A part of a name is enough where it is one name's: `log`, `time`.
         let part = value.to_lowercase().replace('-', " ");
-        let found = known.iter().position(|name| name.contains(&part));
+        let fits = |name: &&&str| name.contains(&part);
+        let found = match known.iter().filter(fits).count() {
+            1 => known.iter().position(|name| name.contains(&part)),
+            // Nothing was said: the first.
+            _ if part.is_empty() => Some(0),
+            _ => None,
+        };
         found.ok_or_else(|| FigureError::NoSuchAxis {
             name,
             what,

@@ -109,6 +109,12 @@ pub enum FigureError {
         /// Points.
         letter: f64,
     },
+    /// A chart whose template gives it no width and height, which is a fault of this program.
+    #[error("the chart's viewBox `{view}` is not four numbers")]
+    NoSize {
+        /// What stands there.
+        view: String,
+    },
     /// A chart that is no XML, which is a fault of this program.
     #[error("the chart is not well-formed: {0}")]
     Malformed(#[from] roxmltree::Error),

@@ -138,6 +138,8 @@ fn what_cannot_be_drawn_is_refused_with_what_can() {
     assert!(narrow.contains("20 mm"), "{narrow}");
     let axis = error(&duel(), FigureName::Accuracy, &FigureStyle { by: "steps".to_owned(), ..usual.clone() });
     assert!(axis.contains("no axis `steps`; it has wall time, epochs, samples"), "{axis}");
+    let several = FigureStyle { by: "s".to_owned(), ..usual.clone() };
+    assert!(error(&duel(), FigureName::Accuracy, &several).contains("no axis `s`"));
     let none = error(&duel(), FigureName::Phases, &FigureStyle { scale: "log".to_owned(), ..usual });
     assert!(none.contains("no scale `log`"), "{none}");
 }
@@ -185,6 +187,7 @@ fn nothing_is_left_out_in_silence() {
         );
     let forest = drawn(&many, FigureName::Forest, &FigureStyle::default());
     assert_eq!(forest.csv.lines().count(), 1 + 70);
+    assert!(!forest.caption.contains("are shown"), "{}", forest.caption);
     assert_eq!(forest.chart.unwrap().svg.matches(">factor=").count(), 70);
     let few = on_grid(&one, &[GridAxis::new("train.factor", &[0.5, 1.0, 2.0])], |arm, at| {
         if arm == 0 { 1e-2 } else { 1e-2 / at[0] }

@@ -154,7 +154,7 @@ impl From<FigureError> for Failure {
     fn from(error: FigureError) -> Self {
         let cure = match error {
             FigureError::Report(error) => return error.into(),
-            FigureError::Malformed(_) => return Self::of(Exit::Internal, error),
+            FigureError::Malformed(_) | FigureError::NoSize { .. } => return Self::of(Exit::Internal, error),
             FigureError::Absent { .. } => "`bakeoff figure` lists the figures of a sweep",
             FigureError::SeveralConditions { .. } => {
                 "select one of them, as in `bakeoff figure accuracy \"last and workers=4\" -o fig.pdf`"

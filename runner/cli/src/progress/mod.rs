@@ -272,7 +272,7 @@ impl State {
         }
     }
 
-    /// What is left of what is expected.
+    /// The time that the remaining runs take; the run under way counts with what it has not used.
     fn left(&self) -> Option<Estimate> {
         let expected = self.expected.as_ref()?;
         let current = self.run.as_ref().map_or(Duration::ZERO, |run| run.elapsed(Instant::now()));

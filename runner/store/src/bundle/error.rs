@@ -44,7 +44,7 @@ pub enum BundleError {
     Conflict {
         path: PathBuf,
         sweep: String,
-        /// What is there, and what to do about it.
+        /// The sweep or run that the store already has, and the cure.
         reason: String,
     },
     /// A sweep that was recorded before there were journals.
