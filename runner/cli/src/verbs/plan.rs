@@ -115,9 +115,9 @@ fn durations(plan: &Plan, context: &Context<'_>) -> Result<Durations, Failure> {
 fn table(plan: &Plan, decisions: Option<&[Decision]>, estimate: Option<&Estimate>, width: usize) -> String {
     let mut out = headline(plan);
     if let Some(estimate) = estimate {
-        // Which of them are reused is looked at with --why alone.
-        let unless = if decisions.is_none() { ", without what is reused" } else { "" };
-        let _ = writeln!(out, "time: {}{unless}", estimate.words());
+        // Only --why looks which runs are reused.
+        let whole = if decisions.is_none() { " (`--why` leaves reused runs out)" } else { "" };
+        let _ = writeln!(out, "time: {}{whole}", estimate.words());
     }
     out.push('\n');
     let sheet = match decisions {
