@@ -8,6 +8,7 @@ mod aliases;
 mod axes;
 mod calendar;
 mod chart;
+mod combined;
 mod comparison;
 mod crossing;
 mod data;
@@ -24,6 +25,7 @@ mod noise_floor;
 mod number_format;
 mod outlook;
 mod phase_shares;
+mod provenance;
 mod redact;
 mod render;
 #[doc(hidden)]
@@ -42,12 +44,13 @@ mod waiting;
 mod winner;
 
 pub use aliases::{Alias, Aliases};
+pub use combined::{Change, Changes, CombineError, Combined, combined};
 pub use comparison::{Grade, Quality};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use figure::{DrawnChart, DrawnFigure, FigureError, FigureName, FigureStyle, Palette, figure, figures};
 pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
-pub use joined::{JoinError, Joined, Side, joined};
+pub use joined::{Doubt, JoinError, Joined, Side, joined};
 pub use looks::{Look, look, looks_in_words, made};
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
@@ -79,6 +82,8 @@ pub struct Options {
     pub baseline: Option<String>,
     /// Sentences below the headline: what else differs between the sides of a comparison.
     pub remarks: Vec<String>,
+    /// How arms changed between the sweeps of the page, where it is of several.
+    pub changes: Option<Changes>,
     /// The program that makes the page, with its version: `bakeoff 0.1.0`.
     pub generated_by: String,
     /// Whether to make a page of more than 20 MiB.

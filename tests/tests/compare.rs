@@ -89,6 +89,7 @@ fn a_sweep_that_became_slower_is_found_and_what_it_differs_in_is_named() {
     let wide = ["compare", "last~1", "last", "--min-effect", "90%", "--fail-if", "slower"];
     folder.run(wide).unwrap().with_code(0).unwrap();
     // Two arms of one sweep, and a page of both.
+    several_sweeps_on_one_page(&folder);
     let arms = ["compare", "last and arm=d-sync", "last and arm=merged", "-o", "page.html"];
     let said = folder.said(arms).unwrap();
     assert!(said.contains("merged") && said.contains("page: page.html"), "{said}");
@@ -154,4 +155,29 @@ fn predictions_from_a_run(folder: &Desk) {
     let plain = text(&listed[0], "id").to_owned();
     let ended = folder.run(["predict", "bare.toml", "--from", &plain]).unwrap().with_code(2).unwrap();
     assert!(ended.stderr.contains("measured no messages"), "{}", ended.stderr);
+}
+
+/// The page of both sweeps, made from each side of the question: which arm is faster, and what became of each arm.
+fn several_sweeps_on_one_page(folder: &Desk) {
+    let read = |name: &str| std::fs::read_to_string(folder.at(name)).unwrap();
+    folder.run(["tag", "last", "after"]).unwrap().with_code(0).unwrap();
+    folder.run(["report", "last", "last~1", "-o", "both.html"]).unwrap().with_code(0).unwrap();
+    let both = read("both.html");
+    assert!(both.contains("Became slower: d-sync (in after, 0."), "the change is not named");
+    assert!(both.contains("<h2>Who wins where</h2>") && both.contains("sweep=after"), "no axis of sweeps");
+    let every = ["report", "recipe=watched", "--every-sweep", "-o", "every.html"];
+    folder.run(every).unwrap().with_code(0).unwrap();
+    let named = |page: &str| page.matches("sweep=after").count();
+    assert_eq!(named(&read("every.html")), named(&both));
+    // Arms of different sweeps stand side by side.
+    let apart = ["report", "last~1 and arm=d-sync", "last and arm=merged", "-o", "apart.html"];
+    folder.run(apart).unwrap().with_code(0).unwrap();
+    assert!(!read("apart.html").contains("id=\"changes\""));
+    for (selections, said) in
+        [(["last and arm=d-sync", "last"], "by `or`"), (["last", "and"], "in quotation marks")]
+    {
+        let [one, other] = selections;
+        let ended = folder.run(["report", one, other, "-o", "refused.html"]).unwrap().with_code(2).unwrap();
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
 }

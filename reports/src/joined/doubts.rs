@@ -1,39 +1,73 @@
-//! What differs between two selections beside what is compared, a sentence each.
+//! What differs between two selections beside what is compared.
 
 use super::Side;
 use crate::number_format;
 use std::collections::BTreeSet;
+use std::fmt;
 use store::{RunRow, SweepRows};
 
-pub(super) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<String> {
+/// A difference between two selections that their runs are not to blame for; shown as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Doubt {
+    /// Other processors, cores or memory.
+    OtherMachines,
+    /// Two blocks in time.
+    NotInTurn {
+        /// Seconds from one block to the other.
+        apart: f64,
+    },
+    /// Other thresholds in the recipes.
+    OtherThresholds,
+    /// No seed on both sides.
+    NoCommonSeed,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherMachines => {
+                text.write_str("The machines differ, and with them everything that takes time.")
+            }
+            Self::NotInTurn { apart } => write!(
+                text,
+                "The sides were not measured in turn, but {} apart on average: what changed on the machine meanwhile counts as a difference, \
+                 and more repeats do not help.",
+                number_format::seconds(*apart)
+            ),
+            Self::OtherThresholds => text.write_str(
+                "The recipes differ in what they call sure or worse: the first one's settings count.",
+            ),
+            Self::NoCommonSeed => text
+                .write_str("The sides have no seed in common, so that their runs are not compared in pairs."),
+        }
+    }
+}
+
+pub(super) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<Doubt> {
     let [first, second] = sides.map(|side| side.rows);
     let mut doubts = Vec::new();
     if machines(first) != machines(second) {
-        doubts.push("The machines differ, and with them everything that takes time.".to_owned());
+        doubts.push(Doubt::OtherMachines);
     }
     doubts.extend(not_in_turn(joined));
     let [one, other] = [first, second].map(|rows| &rows.plan.report);
     if (one.min_quality, one.confidence) != (other.min_quality, other.confidence) {
-        doubts.push(
-            "The recipes differ in what they call sure or worse: the first one's settings count.".to_owned(),
-        );
+        doubts.push(Doubt::OtherThresholds);
     }
     let [one, other] = [0, 1].map(|side| seeds(joined, side));
     if one.is_disjoint(&other) {
-        doubts.push(
-            "The sides have no seed in common, so that their runs are not compared in pairs.".to_owned(),
-        );
+        doubts.push(Doubt::NoCommonSeed);
     }
     doubts
 }
 
 /// What decides how fast a machine is.
-fn machines(rows: &SweepRows) -> BTreeSet<(&str, u32, u64)> {
+pub(crate) fn machines(rows: &SweepRows) -> BTreeSet<(&str, u32, u64)> {
     rows.nodes.iter().map(|node| (node.processor.as_str(), node.cores, node.memory)).collect()
 }
 
 /// Sides in turn change with nearly every run; two blocks change once.
-fn not_in_turn(joined: &SweepRows) -> Option<String> {
+fn not_in_turn(joined: &SweepRows) -> Option<Doubt> {
     let begin = |run: &RunRow| Some((run.attempt.as_ref()?.started, side_of(joined, run)));
     let mut begins: Vec<(i64, usize)> = joined.runs.iter().filter_map(begin).collect();
     begins.sort_unstable();
@@ -44,13 +78,8 @@ fn not_in_turn(joined: &SweepRows) -> Option<String> {
     let [first, second] = [0, 1].map(times);
     let fewest = first.len().min(second.len());
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-    (fewest > 0 && turns < fewest.max(2)).then(|| {
-        format!(
-            "The sides were not measured in turn, but {} apart on average: what changed on the machine meanwhile counts as a difference, and \
-             more repeats do not help.",
-            number_format::seconds((mean(&second) - mean(&first)).abs())
-        )
-    })
+    (fewest > 0 && turns < fewest.max(2))
+        .then(|| Doubt::NotInTurn { apart: (mean(&second) - mean(&first)).abs() })
 }
 
 fn seeds(joined: &SweepRows, side: usize) -> BTreeSet<u64> {

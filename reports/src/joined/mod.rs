@@ -9,8 +9,11 @@ mod rows;
 mod tests;
 
 use crate::search;
+pub use doubts::Doubt;
 use doubts::doubts;
+pub(crate) use doubts::machines;
 use rows::rows;
+pub(crate) use rows::{measured_once, same_work};
 use std::collections::BTreeSet;
 use store::SweepRows;
 
@@ -32,8 +35,8 @@ pub struct Joined {
     pub pairs: Vec<[usize; 2]>,
     /// Labels of the cells that one side alone has.
     pub alone: [Vec<String>; 2],
-    /// What else differs between the sides, a sentence each.
-    pub doubts: Vec<String>,
+    /// What else differs between the sides.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Why two selections cannot be compared.
@@ -70,7 +73,7 @@ pub enum JoinError {
     OtherWork {
         /// The cell of the first side.
         label: String,
-        /// What differs: `global batch`, `model`.
+        /// What differs: `global batch`, `model`, `data set`.
         what: &'static str,
     },
     /// One side is after another target than the other.
@@ -99,7 +102,7 @@ fn listed(labels: &[String]) -> String {
 /// # Errors
 /// Nothing in common, a run on both sides, different targets, or steps that are not the same work.
 pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> {
-    let cells = sides.map(|side| cells(side.rows));
+    let cells = sides.map(|side| compared_cells(side.rows));
     let keys =
         [0, 1].map(|side| keys(sides[side].rows, &cells[side], &cells[1 - side], sides[1 - side].rows));
     let mut pairs = Vec::new();
@@ -123,7 +126,7 @@ pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> 
 }
 
 /// The cells that have a run, in the order of the plan.
-fn cells(rows: &SweepRows) -> Vec<usize> {
+pub(crate) fn compared_cells(rows: &SweepRows) -> Vec<usize> {
     let found: BTreeSet<usize> = rows.runs.iter().map(|run| run.cell).collect();
     let compared = search::compared(rows);
     let is_compared = |cell: &usize| compared.as_ref().is_none_or(|cells| cells.contains(cell));

@@ -1,9 +1,10 @@
 //! The rows of two selections as those of one sweep of two arms.
 
 use super::{JoinError, Side};
-use recipe::{Arm, Cell, Run};
+use crate::provenance;
+use recipe::{Arm, Cell, Run, Source};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Annotations, AttemptRow, RunRow, SweepRows};
+use store::{AttemptRow, RunRow, SweepRows};
 
 /// The sweep of two arms; `conditions` are the names of the pairs.
 pub(super) fn rows(
@@ -40,74 +41,34 @@ pub(super) fn rows(
             }
         }
     }
-    measured_twice(&all)?;
-    for node in &second.nodes {
-        if !all.nodes.contains(node) {
-            all.nodes.push(node.clone());
-        }
-    }
-    if second.plan.looks.len() > all.plan.looks.len() {
-        all.plan.looks.clone_from(&second.plan.looks);
-    }
-    for redaction in &second.plan.report.redact {
-        if !all.plan.report.redact.contains(redaction) {
-            all.plan.report.redact.push(*redaction);
-        }
-    }
-    origin(&mut all, first, second);
-    all.annotations = annotations(sides);
+    let of_side: Vec<usize> = all.runs.iter().map(|run| all.plan.cells[run.cell].arm).collect();
+    measured_once(&all, &of_side)?;
+    provenance::merge(&mut all, &sides);
     Ok(all)
 }
 
-/// What users say of both sides, each with its name. The tags are those of sweeps, and this is none.
-fn annotations(sides: [Side<'_>; 2]) -> Annotations {
-    let noted = sides.iter().filter(|side| !side.rows.annotations.note.is_empty());
-    let notes: Vec<String> =
-        noted.map(|side| format!("{}: {}", side.name, side.rows.annotations.note)).collect();
-    Annotations { note: notes.join(" · "), ..Annotations::default() }
-}
-
-/// Where both sides are from, in words.
-fn origin(all: &mut SweepRows, first: &SweepRows, second: &SweepRows) {
-    let both =
-        |one: &str, other: &str| if one == other { one.to_owned() } else { format!("{one} and {other}") };
-    let commit =
-        |rows: &SweepRows| rows.commit.clone().map_or_else(|| "none".to_owned(), |(commit, _)| commit);
-    let changed = [first, second].iter().any(|rows| rows.commit.as_ref().is_none_or(|(_, changed)| *changed));
-    all.commit = (first.commit.is_some() || second.commit.is_some())
-        .then(|| (both(&commit(first), &commit(second)), changed));
-    all.id = both(&first.id, &second.id);
-    all.version = both(&first.version, &second.version);
-    all.recipe_sha256 = both(&first.recipe_sha256, &second.recipe_sha256);
-    all.recipe_path = both(&first.recipe_path, &second.recipe_path);
-    for (own, other) in
-        [(&mut all.plan.source, &second.plan.source), (&mut all.plan.expanded, &second.plan.expanded)]
-    {
-        if own != other {
-            *own = format!("# The first side.\n\n{own}\n# The second side.\n\n{other}");
-        }
-    }
-    all.argv = Vec::new();
-    all.started = first.started.min(second.started);
-}
-
-/// Refuses cells that are after different targets, and times per step of steps that are not the same work.
-fn same_work(first: &Cell, other: &Cell, by_step: bool) -> Result<(), JoinError> {
+/// Refuses cells that are after different targets, times to a target on different data, and times per step of steps that are not the same
+/// work.
+pub(crate) fn same_work(first: &Cell, other: &Cell, by_step: bool) -> Result<(), JoinError> {
     if !by_step && first.spec.train.target != other.spec.train.target {
         return Err(JoinError::OtherTarget { label: first.label.clone() });
     }
     let is_timed_by_step = by_step || first.spec.train.target.is_none();
-    let what = if first.spec.train.global_batch != other.spec.train.global_batch {
-        Some("global batch")
-    } else if first.spec.model.parameters() != other.spec.model.parameters() {
-        Some("model")
-    } else {
-        None
-    };
-    match what.filter(|_| is_timed_by_step) {
-        Some(what) => Err(JoinError::OtherWork { label: first.label.clone(), what }),
+    let differs = [
+        ("global batch", is_timed_by_step && first.spec.train.global_batch != other.spec.train.global_batch),
+        ("model", is_timed_by_step && first.spec.model.parameters() != other.spec.model.parameters()),
+        ("data set", !is_timed_by_step && !same_data(&first.spec.dataset.source, &other.spec.dataset.source)),
+    ];
+    match differs.into_iter().find(|(_, differs)| *differs) {
+        Some((what, _)) => Err(JoinError::OtherWork { label: first.label.clone(), what }),
         None => Ok(()),
     }
+}
+
+/// Wherever the files lie.
+fn same_data(first: &Source, other: &Source) -> bool {
+    std::mem::discriminant(first) == std::mem::discriminant(other)
+        && first.training_samples() == other.training_samples()
 }
 
 /// One side as an arm: of the kind of its strategies, if they are of one.
@@ -121,27 +82,26 @@ fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
     }
 }
 
-/// Refuses attempts that are on both sides: a reused run has the numbers of the run that it was reused from.
-fn measured_twice(all: &SweepRows) -> Result<(), JoinError> {
+/// Refuses attempts that are on several sides: a reused run has the numbers of the run that it was reused from. `of_side` has the side of each
+/// run.
+pub(crate) fn measured_once(all: &SweepRows, of_side: &[usize]) -> Result<(), JoinError> {
     // Two attempts do not last the same number of nanoseconds, from the same second on.
     let mark = |attempt: &AttemptRow| (attempt.started, attempt.number, attempt.wall, attempt.training);
-    let mut firsts = BTreeMap::new();
-    let with_attempt = || all.runs.iter().filter_map(|run| Some((run, run.attempt.as_ref()?)));
-    let arm = |run: &RunRow| all.plan.cells[run.cell].arm;
-    for (run, attempt) in with_attempt().filter(|(run, _)| arm(run) == 0) {
-        firsts.insert(mark(attempt), run);
-    }
-    for (run, attempt) in with_attempt().filter(|(run, attempt)| arm(run) == 1 && attempt.wall.is_some()) {
-        if let Some(other) = firsts.get(&mark(attempt)) {
-            if run.id == other.id {
-                return Err(JoinError::SameRun { run: run.id.clone() });
-            }
-            return Err(JoinError::MeasuredOnce {
-                run: run.id.clone(),
-                other: other.id.clone(),
-                label: all.plan.cells[run.cell].label.clone(),
-            });
+    let mut firsts: BTreeMap<_, (&RunRow, usize)> = BTreeMap::new();
+    for (run, side) in all.runs.iter().zip(of_side) {
+        let Some(attempt) = run.attempt.as_ref().filter(|attempt| attempt.wall.is_some()) else { continue };
+        let (other, other_side) = *firsts.entry(mark(attempt)).or_insert((run, *side));
+        if other_side == *side {
+            continue;
         }
+        if run.id == other.id {
+            return Err(JoinError::SameRun { run: run.id.clone() });
+        }
+        return Err(JoinError::MeasuredOnce {
+            run: run.id.clone(),
+            other: other.id.clone(),
+            label: all.plan.cells[run.cell].label.clone(),
+        });
     }
     Ok(())
 }

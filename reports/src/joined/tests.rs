@@ -46,7 +46,7 @@ fn every_arm_is_compared_with_itself() {
     let labels: Vec<&str> = before.plan.cells.iter().map(|cell| &*cell.label).collect();
     assert_eq!(grades, labels.iter().map(|label| (*label, Grade::Slower)).collect::<Vec<_>>());
     assert!(joined.alone.iter().all(Vec::is_empty));
-    assert!(joined.doubts.iter().any(|doubt| doubt.contains("not measured in turn")), "{:?}", joined.doubts);
+    assert!(joined.doubts.contains(&Doubt::NotInTurn { apart: 86_400.0 }), "{:?}", joined.doubts);
     let same = super::joined(sides(&before, &slower(&before, 1.0 + 1e-6)), false).unwrap();
     let found = verdicts(&same.rows, &Options::default()).unwrap();
     // A difference of a millionth is certain where nothing else differs.

@@ -30,13 +30,7 @@ impl Condition<'_> {
         confidence: f64,
     ) -> Option<Level> {
         let base = self.baseline_cell().map(|base| logarithms(base, value));
-        let Some(own) = logarithms(cell, value) else {
-            let values: Vec<f64> = cell.runs.iter().filter_map(|judged| value(cell, judged)).collect();
-            let estimate = typical(&values, confidence)?;
-            return Some(Level { estimate, runs: values.len() });
-        };
-        let found = at_level(&own, base.flatten().as_ref(), confidence)?;
-        Some(Level { estimate: found.estimate.map(f64::exp), ..found })
+        level_beside(cell, base.flatten().as_ref(), value, confidence)
     }
 
     /// The geometric mean of the typical steps, in seconds.
@@ -71,6 +65,28 @@ impl Condition<'_> {
     fn baseline_cell(&self) -> Option<&ArmCell<'_>> {
         self.cell(self.baseline)
     }
+}
+
+/// The geometric mean of all of an arm's own times, in seconds, whatever repeats others have; the median of its runs if one of them did not
+/// reach the target.
+pub(crate) fn own_time(cell: &ArmCell, measure: Measure, confidence: f64) -> Option<Estimate> {
+    let value = |cell: &ArmCell, judged: &JudgedRun| value(cell, judged, measure);
+    level_beside(cell, None, &value, confidence).map(|level| level.estimate)
+}
+
+fn level_beside(
+    cell: &ArmCell,
+    base: Option<&BTreeMap<u32, f64>>,
+    value: &dyn Fn(&ArmCell, &JudgedRun) -> Option<f64>,
+    confidence: f64,
+) -> Option<Level> {
+    let Some(own) = logarithms(cell, value) else {
+        let values: Vec<f64> = cell.runs.iter().filter_map(|judged| value(cell, judged)).collect();
+        let estimate = typical(&values, confidence)?;
+        return Some(Level { estimate, runs: values.len() });
+    };
+    let found = at_level(&own, base, confidence)?;
+    Some(Level { estimate: found.estimate.map(f64::exp), ..found })
 }
 
 fn value(cell: &ArmCell, judged: &JudgedRun, measure: Measure) -> Option<f64> {

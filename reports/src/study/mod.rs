@@ -7,6 +7,7 @@ mod level;
 pub(crate) use arm_cell::{ArmCell, EqualWeights};
 pub use judged_run::is_judged;
 pub(crate) use judged_run::{JudgedRun, is_degraded};
+pub(crate) use level::own_time;
 
 use crate::ReportError;
 use crate::looks;

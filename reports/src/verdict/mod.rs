@@ -6,8 +6,8 @@ mod words;
 pub use table::VerdictRow;
 pub(crate) use table::table;
 pub(crate) use words::{
-    capitalised, margin_words, metric_words, sure_words, target_words, threshold_words, value_words,
-    whole_percent,
+    capitalised, margin_words, metric_words, ratio_words, sure_words, target_words, threshold_words,
+    value_words, whole_percent,
 };
 
 use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};

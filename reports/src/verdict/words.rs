@@ -22,6 +22,11 @@ pub(super) fn ratio_number(ratio: Estimate) -> String {
     format!("{}×", number_format::fixed(ratio.value, ratio_decimals(ratio)))
 }
 
+/// `0.83× (0.80–0.87)`, on whichever side of one it lies.
+pub(crate) fn ratio_words(ratio: Estimate) -> String {
+    ratio_number(ratio) + &raw_interval(ratio)
+}
+
 /// ` (1.31–1.72)`, on the side of one on which the ratio is shown.
 pub(super) fn interval_words(ratio: Estimate) -> String {
     raw_interval(if ratio.value >= 1.0 { ratio } else { ratio.map(f64::recip) })

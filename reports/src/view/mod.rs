@@ -2,6 +2,7 @@
 
 pub(crate) mod accuracy;
 mod arm_lines;
+mod changes;
 mod communication;
 mod conditions;
 pub(crate) mod curves;
@@ -55,6 +56,8 @@ pub(crate) struct View {
     pub(crate) arms: Vec<Key>,
     pub(crate) masthead: masthead::Masthead,
     pub(crate) overview: Option<overview::Overview>,
+    /// Where the page is of several sweeps.
+    pub(crate) changes: Option<changes::Section>,
     pub(crate) parallel: Option<parallel::Section>,
     pub(crate) forest: Option<forest::Forest>,
     pub(crate) scaling: Option<scaling::Scaling>,
@@ -99,6 +102,7 @@ impl View {
             arms: arms(findings),
             masthead: masthead::Masthead::of(findings, &verdicts, options),
             overview: axes.as_ref().and_then(|axes| overview::Overview::of(findings, axes, &winners)),
+            changes: options.changes.as_ref().map(|changes| changes::Section::of(findings, changes)),
             scaling: axes.as_ref().and_then(|axes| scaling::Scaling::of(findings, axes)),
             parallel: axes.as_ref().and_then(|axes| parallel::Section::of(findings, axes)),
             forest: forest::Forest::of(findings),

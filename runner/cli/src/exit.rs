@@ -1,7 +1,7 @@
 //! How the program ends: documented exit codes, and failures that know theirs.
 
 use launch::LaunchError;
-use reports::{FigureError, JoinError, ReportError};
+use reports::{CombineError, FigureError, JoinError, ReportError};
 use std::io;
 use std::process::ExitCode;
 use store::{AnnotationError, BundleError, SelectionError, StoreError};
@@ -137,6 +137,16 @@ impl From<JoinError> for Failure {
         };
         let exit = if matches!(error, JoinError::NothingInCommon { .. }) { Exit::Empty } else { Exit::Usage };
         Self::of(exit, error).cure(cure)
+    }
+}
+
+impl From<CombineError> for Failure {
+    fn from(error: CombineError) -> Self {
+        match error {
+            CombineError::Join(error) => error.into(),
+            CombineError::SameSweep { .. } => Self::of(Exit::Usage, error)
+                .cure("join selections of one sweep by `or`: \"(last and arm=a) or (last and arm=b)\""),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod repository;
 mod resume;
 mod reuse;
 mod searches;
+mod selected;
 mod session;
 mod site;
 mod sweep;

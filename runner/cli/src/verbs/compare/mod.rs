@@ -9,13 +9,14 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::output::paint::{STRONG, paint};
 use crate::page;
+use crate::selected::{Selected, any_of};
 use clap::{Args, ValueEnum, ValueHint};
 use gate::Fault;
 use recipe::parse_share;
 use reports::{Joined, Options, Side, Verdict, joined};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use store::{Selection, Store, StoreError, SweepRows};
+use store::{Store, SweepRows};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -100,23 +101,17 @@ pub(crate) fn execute(args: &CompareArgs, context: &Context<'_>) -> Result<Exit,
     Ok(if broken.is_empty() { Exit::Done } else { Exit::Broken })
 }
 
-/// One side as it was found.
-struct Found {
-    selection: Selection,
-    rows: SweepRows,
-}
-
 struct Compared {
     /// Their names as arms.
     names: [String; 2],
-    sides: [Found; 2],
+    sides: [Selected; 2],
     joined: Joined,
 }
 
 impl Compared {
     async fn of(args: &CompareArgs, context: &Context<'_>) -> Result<Self, Failure> {
         let store = Store::open_existing(&context.global.store).await?;
-        let sides = [found(&store, &args.first).await?, found(&store, &args.second).await?];
+        let sides = [Selected::of(&store, &args.first).await?, Selected::of(&store, &args.second).await?];
         let names = names(&sides);
         let by_step = args.metric == Some(CompareMetric::StepTime);
         let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
@@ -137,9 +132,7 @@ impl Compared {
 
     /// Writes a page of both sides.
     async fn write(&self, store: &Store, file: &Path, context: &Context<'_>) -> Result<(), Failure> {
-        let texts = self.sides.each_ref().map(|side| side.selection.to_string());
-        let either = texts.iter().filter(|text| !text.trim().is_empty()).map(|text| format!("({text})"));
-        let selection = Selection::parse(&either.collect::<Vec<_>>().join(" or "))?;
+        let selection = any_of(self.sides.iter().map(|side| &side.selection))?;
         let options = Options { remarks: self.remarks(), ..page::options() };
         let content = page::Content { rows: &self.joined.rows, selection: &selection, options: &options };
         page::write(store, &content, file, context.console).await
@@ -150,17 +143,8 @@ impl Compared {
     }
 }
 
-async fn found(store: &Store, text: &str) -> Result<Found, Failure> {
-    let selection = Selection::parse(text)?;
-    let rows = store.sweep_rows(&selection).await?;
-    if rows.runs.is_empty() {
-        return Err(StoreError::Empty { selection: text.to_owned() }.into());
-    }
-    Ok(Found { selection, rows })
-}
-
 /// That of their only arms where these differ, else what the user wrote if it is short, else letters.
-fn names(sides: &[Found; 2]) -> [String; 2] {
+fn names(sides: &[Selected; 2]) -> [String; 2] {
     const LONGEST: usize = 24;
     let [first, second] = sides;
     if let (Some(one), Some(other)) = (only_arm(&first.rows), only_arm(&second.rows))
@@ -193,7 +177,7 @@ mod tests {
     use super::*;
     use record::Nanos;
     use reports::sample::Sample;
-    use store::RunRow;
+    use store::{RunRow, Selection};
 
     /// A sweep, and the same a day later with what `change` makes of each run of its second arm.
     pub(super) fn compared(sample: &Sample, change: impl Fn(&mut RunRow)) -> Compared {
@@ -208,7 +192,8 @@ mod tests {
                 change(run);
             }
         }
-        let found = |text: &str, rows: SweepRows| Found { selection: Selection::parse(text).unwrap(), rows };
+        let found =
+            |text: &str, rows: SweepRows| Selected { selection: Selection::parse(text).unwrap(), rows };
         let sides = [found("last~1", before), found("last", after)];
         let names = names(&sides);
         let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };

@@ -1,7 +1,7 @@
 //! What a comparison says: to people, to programs, and below the headline of its page.
 
+use super::Compared;
 use super::gate::Fault;
-use super::{Compared, Found};
 use crate::differences::{self, Difference};
 use crate::ending;
 use crate::exit::Failure;
@@ -9,6 +9,7 @@ use crate::output::paint::{FAINT, ODD, PLAIN, paint};
 use crate::output::{self, human};
 use crate::page;
 use crate::reuse::short;
+use crate::selected::Selected;
 use anstyle::Style;
 use serde_json::json;
 use std::fmt::Write;
@@ -31,7 +32,7 @@ impl Compared {
 
     /// What is compared with what, and what differs beside it, with the style of each.
     fn facts(&self) -> Vec<(Style, String)> {
-        let side = |(name, side): (&String, &Found)| (PLAIN, format!("{name}: {}", described(side)));
+        let side = |(name, side): (&String, &Selected)| (PLAIN, format!("{name}: {}", described(side)));
         let mut facts: Vec<(Style, String)> = self.names.iter().zip(&self.sides).map(side).collect();
         let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
         if !told.is_empty() {
@@ -41,7 +42,7 @@ impl Compared {
         {
             facts.push((FAINT, format!("not compared, because {name} alone has it: {}", alone.join(", "))));
         }
-        facts.extend(self.joined.doubts.iter().map(|doubt| (ODD, doubt.clone())));
+        facts.extend(self.joined.doubts.iter().map(|doubt| (ODD, doubt.to_string())));
         facts
     }
 
@@ -50,8 +51,12 @@ impl Compared {
         if self.joined.rows.plan.report.redact.is_empty() {
             self.facts().into_iter().map(|(_, text)| text).collect()
         } else {
-            self.joined.doubts.clone()
+            self.doubts()
         }
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        self.joined.doubts.iter().map(ToString::to_string).collect()
     }
 
     pub(super) fn words(&self, width: usize) -> Result<String, Failure> {
@@ -83,7 +88,7 @@ impl Compared {
             "first": side(0),
             "second": side(1),
             "settings": self.differences().into_iter().map(setting).collect::<Vec<_>>(),
-            "doubts": self.joined.doubts,
+            "doubts": self.doubts(),
             "verdicts": reports::verdict_rows(&self.joined.rows, &page::options())?,
             "faults": faults.collect::<serde_json::Map<_, _>>(),
         }))
@@ -91,7 +96,7 @@ impl Compared {
 }
 
 /// `5 runs of quickstart, begun 2026-11-26 07:00, bakeoff 0.1.0, commit 1632f3a8`.
-fn described(side: &Found) -> String {
+fn described(side: &Selected) -> String {
     let rows = &side.rows;
     let mut out = format!(
         "{} of {} (sweep {}), begun {}, bakeoff {}",
@@ -125,6 +130,6 @@ mod tests {
             "{all:?}"
         );
         compared.joined.rows.plan.report.redact.push(recipe::Redaction::Hosts);
-        assert_eq!(compared.remarks(), compared.joined.doubts);
+        assert_eq!(compared.remarks(), compared.doubts());
     }
 }

@@ -1,0 +1,170 @@
+//! Made-up sweeps of several dates, and of different arms, as one.
+
+use super::*;
+use crate::sample::Sample;
+use crate::{Options, Timelines, page, verdict_rows};
+use record::Nanos;
+
+const DAY: i64 = 86_400;
+
+/// The same sweep some days later, of which each run took `times` as long.
+fn later(rows: &SweepRows, days: i64, times: f64) -> SweepRows {
+    let mut rows = rows.clone();
+    rows.id = format!("{}-{days}", rows.id);
+    rows.started += days * DAY;
+    let longer = |time: &mut Nanos| *time = Nanos((time.0 as f64 * times) as u64);
+    for run in &mut rows.runs {
+        run.id = format!("{}-{days}", run.id);
+        let attempt = run.attempt.as_mut().unwrap();
+        attempt.started += days * DAY;
+        for time in
+            [&mut attempt.wall, &mut attempt.training, &mut attempt.step_time, &mut attempt.mean_step_time]
+        {
+            time.iter_mut().for_each(longer);
+        }
+        attempt.metrics.iter_mut().for_each(|row| longer(&mut row.at));
+    }
+    rows
+}
+
+fn of_arm(rows: &SweepRows, arm: usize) -> SweepRows {
+    let mut rows = rows.clone();
+    let cells = &rows.plan.cells;
+    rows.runs.retain(|run| cells[run.cell].arm == arm);
+    rows
+}
+
+fn duel() -> SweepRows {
+    Sample { workers: vec![2, 4], ..Sample::duel() }.rows()
+}
+
+#[test]
+fn sweeps_of_the_same_arms_are_conditions_with_their_own_ratios() {
+    let first = duel();
+    let sweeps = [later(&first, 7, 1.3), first.clone()];
+    let all = combined(&sweeps).unwrap();
+    // Oldest first, whatever the order in which they are named.
+    assert_eq!(all.names.len(), 2);
+    assert!(all.names[0] < all.names[1], "{:?}", all.names);
+    assert_eq!(all.rows.plan.arms.len(), 2);
+    assert_eq!(all.rows.plan.cells.len(), 8);
+    assert_eq!(all.rows.runs.len(), 2 * first.runs.len());
+    for (place, run) in all.rows.runs.iter().enumerate() {
+        let (planned, cell) = (all.rows.plan.runs[place], &all.rows.plan.cells[run.cell]);
+        assert_eq!((run.index, planned.cell, planned.seed), (place, run.cell, run.seed));
+        let later = usize::from(run.id.ends_with("-7"));
+        assert_eq!((&cell.axes[0].path[..], &cell.axes[0].text), ("sweep", &all.names[later]));
+    }
+    let own = verdict_rows(&first, &Options::default()).unwrap();
+    let found = verdict_rows(&all.rows, &Options::default()).unwrap();
+    assert_eq!(found.len(), 2 * own.len());
+    for row in &own {
+        let condition = format!("sweep={} {}", all.names[0], row.condition);
+        let same = |other: &&crate::VerdictRow| other.condition == condition && other.measure == row.measure;
+        let combined = found.iter().find(same).unwrap();
+        assert_eq!((combined.ratio, combined.n, &combined.arm), (row.ratio, row.n, &row.arm));
+    }
+}
+
+#[test]
+fn what_changed_from_sweep_to_sweep_is_said_of_each_arm() {
+    let first = duel();
+    let second = later(&first, 7, 1.0 + 1e-6);
+    let third = later(&first, 14, 1.3);
+    let all = combined(&[first, second, third]).unwrap();
+    let changes = all.changes.clone().unwrap();
+    assert_eq!(changes.rows.len(), 8);
+    for change in &changes.rows {
+        let slower = change.now == all.names[2];
+        let ratio = change.value.unwrap();
+        assert_eq!(change.class == "slower", slower, "{change:?}");
+        assert!((ratio * if slower { 1.3 } else { 1.0 } - 1.0).abs() < 1e-4, "{change:?}");
+    }
+    let options = Options { changes: all.changes, remarks: all.remarks, ..Options::default() };
+    let page = page(&all.rows, &Timelines::new(), &options).unwrap();
+    assert!(page.html.contains("Became slower: "), "the change is named");
+    assert!(page.html.contains("id=\"overview\""), "the sweeps are an axis");
+}
+
+#[test]
+fn sweeps_of_different_arms_stand_side_by_side() {
+    let rows = duel();
+    let all = combined(&[of_arm(&rows, 0), of_arm(&later(&rows, 1, 1.0 + 1e-9), 1)]).unwrap();
+    assert!(all.changes.is_none());
+    assert_eq!(all.rows.plan.cells.len(), 4);
+    let conditions: BTreeSet<&str> = all.rows.plan.cells.iter().map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(conditions.len(), 2);
+    assert_eq!(
+        verdict_rows(&all.rows, &Options::default()).unwrap().len(),
+        verdict_rows(&rows, &Options::default()).unwrap().len()
+    );
+    assert!(all.remarks[0].contains("no arm in common"), "{:?}", all.remarks);
+    // A run that both have was measured once.
+    let mut reused = of_arm(&later(&rows, 1, 1.0), 1);
+    let attempt = rows.runs[0].attempt.clone();
+    reused.runs[0].attempt.clone_from(&attempt);
+    let refused = combined(&[of_arm(&rows, 0), reused]).unwrap_err();
+    assert!(matches!(refused, CombineError::Join(JoinError::MeasuredOnce { .. })), "{refused}");
+    // Times to other targets are no times of the same race.
+    let mut easier = of_arm(&later(&rows, 1, 1.0), 1);
+    easier.plan.cells.iter_mut().for_each(|cell| cell.spec.train.target = None);
+    let refused = combined(&[of_arm(&rows, 0), easier]).unwrap_err();
+    assert!(matches!(refused, CombineError::Join(JoinError::OtherTarget { .. })), "{refused}");
+}
+
+#[test]
+fn two_selections_of_one_sweep_are_refused() {
+    let rows = duel();
+    let refused = combined(&[of_arm(&rows, 0), of_arm(&rows, 1)]).unwrap_err();
+    assert_eq!(refused, CombineError::SameSweep { sweep: rows.id });
+}
+
+#[test]
+fn an_arm_that_is_another_strategy_now_is_another_arm() {
+    let rows = duel();
+    let mut other = later(&rows, 1, 1.0);
+    other.plan.arms[1].kind = "ps-sync".to_owned();
+    let all = combined(&[rows, other]).unwrap();
+    let names: Vec<&str> = all.rows.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names, ["ps-sync", "d-sync (d-sync)", "d-sync (ps-sync)"]);
+    assert_eq!(all.rows.plan.arms.iter().filter(|arm| arm.baseline).count(), 1);
+}
+
+#[test]
+fn sweeps_are_called_by_their_own_tag_or_by_their_start() {
+    let rows = duel();
+    let tagged = |mut rows: SweepRows, tags: &[&str]| {
+        rows.annotations.tags = tags.iter().map(ToString::to_string).collect();
+        rows
+    };
+    let named = |sweeps: &[SweepRows]| names::names(sweeps);
+    let day = named(&[rows.clone(), later(&rows, 1, 1.0)]);
+    assert_eq!(day, ["2026-11-20", "2026-11-21"]);
+    let tags = [tagged(rows.clone(), &["weekly", "v1"]), tagged(later(&rows, 1, 1.0), &["weekly"])];
+    assert_eq!(named(&tags), ["v1", "2026-11-21"]);
+    let mut same_day = later(&rows, 0, 1.0);
+    same_day.started += 60;
+    assert_eq!(named(&[rows.clone(), same_day.clone()]), ["13:15", "13:16"]);
+    let three = [rows.clone(), same_day, later(&rows, 1, 1.0)];
+    assert_eq!(named(&three), ["2026-11-20T13:15", "2026-11-20T13:16", "2026-11-21T13:15"]);
+    let twins = [rows.clone(), later(&rows, 0, 1.0)];
+    assert_eq!(named(&twins), [rows.id.clone(), format!("{}-0", rows.id)]);
+}
+
+#[test]
+fn what_one_recipe_keeps_off_pages_is_on_none() {
+    let rows = duel();
+    let mut shy = later(&rows, 1, 1.3);
+    shy.plan.report.redact = vec![Redaction::Paths];
+    for rows in [&mut shy] {
+        rows.recipe_path = "/home/ada/secret/duel.toml".to_owned();
+        rows.plan
+            .cells
+            .iter_mut()
+            .for_each(|cell| cell.condition = format!("path=/home/ada/secret/{}", cell.arm));
+    }
+    let all = combined(&[rows, shy]).unwrap();
+    let options = Options { changes: all.changes, remarks: all.remarks, ..Options::default() };
+    let html = page(&all.rows, &Timelines::new(), &options).unwrap().html;
+    assert!(!html.contains("/home/ada"), "a path is on the page");
+}

@@ -1,0 +1,85 @@
+//! The runs that a user selects for a page: of one sweep, or of several as one.
+
+use crate::exit::{Exit, Failure};
+use reports::{Changes, combined};
+use store::{Selection, Store, StoreError, SweepRows};
+
+/// Runs of one sweep.
+pub(crate) struct Selected {
+    /// What they were selected by.
+    pub(crate) selection: Selection,
+    /// The sweep with these runs alone.
+    pub(crate) rows: SweepRows,
+}
+
+impl Selected {
+    /// The runs of the newest sweep that fits.
+    pub(crate) async fn of(store: &Store, text: &str) -> Result<Self, Failure> {
+        let selection = Selection::parse(text)?;
+        let rows = store.sweep_rows(&selection).await?;
+        if rows.runs.is_empty() {
+            return Err(StoreError::Empty { selection: text.to_owned() }.into());
+        }
+        Ok(Self { selection, rows })
+    }
+
+    /// The runs of each sweep that fits, oldest first.
+    async fn of_every_sweep(store: &Store, text: &str) -> Result<Vec<Self>, Failure> {
+        let mut all = Vec::new();
+        for fitting in store.sweeps_fitting(&Selection::parse(text)?).await? {
+            let one = match text.trim() {
+                "" => fitting.sweep.to_string(),
+                text => format!("({text}) and {}", fitting.sweep),
+            };
+            all.push(Self::of(store, &one).await?);
+        }
+        Ok(all)
+    }
+}
+
+/// What a page is made of.
+pub(crate) struct Shown {
+    /// Which runs it shows.
+    pub(crate) selection: Selection,
+    /// These runs, as one sweep.
+    pub(crate) rows: SweepRows,
+    /// How arms changed from sweep to sweep, where there are several.
+    pub(crate) changes: Option<Changes>,
+    /// What else differs between several sweeps.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// The sweep that each of `texts` selects, as one; with `every_sweep` all that each fits, in place of the newest.
+pub(crate) async fn shown(store: &Store, texts: &[String], every_sweep: bool) -> Result<Shown, Failure> {
+    if texts.iter().any(|text| ["and", "or", "not"].contains(&text.as_str())) {
+        let quoted = texts.join(" ").replace('"', "'");
+        return Err(Failure::new(Exit::Usage, "a selection of several words is one argument")
+            .cure(format!("put it in quotation marks: \"{quoted}\"")));
+    }
+    let mut all = Vec::new();
+    for text in texts {
+        if every_sweep {
+            all.extend(Selected::of_every_sweep(store, text).await?);
+        } else {
+            all.push(Selected::of(store, text).await?);
+        }
+    }
+    if all.len() == 1
+        && let Some(Selected { selection, rows }) = all.pop()
+    {
+        return Ok(Shown { selection, rows, changes: None, remarks: Vec::new() });
+    }
+    let selection = any_of(all.iter().map(|one| &one.selection))?;
+    let rows: Vec<SweepRows> = all.into_iter().map(|one| one.rows).collect();
+    let mut combined = combined(&rows)?;
+    // The command that makes this page again, as long as the store has no newer sweep.
+    combined.rows.argv = std::env::args().collect();
+    Ok(Shown { selection, rows: combined.rows, changes: combined.changes, remarks: combined.remarks })
+}
+
+/// The runs that any of some selections is of.
+pub(crate) fn any_of<'a>(selections: impl Iterator<Item = &'a Selection>) -> Result<Selection, Failure> {
+    let texts = selections.map(ToString::to_string).filter(|text| !text.trim().is_empty());
+    let each: Vec<String> = texts.map(|text| format!("({text})")).collect();
+    Ok(Selection::parse(&each.join(" or "))?)
+}
