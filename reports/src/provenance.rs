@@ -63,15 +63,13 @@ fn each(words: impl Iterator<Item = String>) -> String {
 /// One text if all sides have the same one, else each with the name of its side, as a TOML comment.
 fn texts<'a>(sides: &[Side<'a>], of: impl Fn(&'a SweepRows) -> &'a String) -> String {
     let different: BTreeSet<&String> = sides.iter().map(|side| of(side.rows)).collect();
-    match (different.len(), different.first()) {
-        (1, Some(same)) => (*same).clone(),
-        _ => {
-            let one = |side: &Side<'a>| {
-                // A name is a line of its own, whatever a user made of it.
-                let name: String = side.name.chars().filter(|letter| !letter.is_control()).collect();
-                format!("# {name}\n\n{}", of(side.rows))
-            };
-            sides.iter().map(one).collect::<Vec<_>>().join("\n")
-        }
+    if let (1, Some(same)) = (different.len(), different.first()) {
+        return (*same).clone();
     }
+    let one = |side: &Side<'a>| {
+        // A name is a line of its own, whatever a user made of it.
+        let name: String = side.name.chars().filter(|letter| !letter.is_control()).collect();
+        format!("# {name}\n\n{}", of(side.rows))
+    };
+    sides.iter().map(one).collect::<Vec<_>>().join("\n")
 }

@@ -3,6 +3,7 @@
 mod elastic;
 mod gossip;
 mod lanes;
+pub(crate) mod registry;
 mod roles;
 
 pub use lanes::{Body, LaneBody, RankSetup, panic_text};
@@ -10,10 +11,10 @@ pub use lanes::{Body, LaneBody, RankSetup, panic_text};
 use crate::all_reduce::{AllReduce, CommQueue};
 use crate::collective::{self, CollectiveAlgorithm, ThroughServers};
 use crate::compress::Compressor;
+use crate::matrices::{self, Matrix};
 use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
-use crate::projection::{self, Matrix};
-use crate::registry::{CustomRank, Registry};
+use crate::projection;
 use crate::runtime::{Checkpoint, Runtime};
 use crate::schedule::{Division, GradientLane, Sections, StepBound};
 use crate::strategy::{Evaluated, Roles};
@@ -23,6 +24,7 @@ use recipe::{
     Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind,
 };
 use record::{LaneId, Rank};
+use registry::{CustomRank, Registry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -70,7 +72,7 @@ impl Blueprint {
             everyone: ranks(None),
             trainers,
             parameter_count,
-            matrices: projection::matrices(&spec.model),
+            matrices: matrices::matrices(&spec.model),
             partition: Arc::new(spec.model_partition()),
             plan,
             registry: Registry::default(),

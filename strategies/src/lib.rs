@@ -23,12 +23,12 @@ pub mod in_process;
 mod lane;
 mod lane_loops;
 mod learner;
+pub mod matrices;
 mod message;
 pub mod model_parallel;
 mod optimizer;
 pub mod plan;
 pub mod projection;
-mod registry;
 pub mod rng;
 mod runtime;
 pub mod schedule;
@@ -45,6 +45,9 @@ mod wire;
 mod worker_context;
 
 pub use all_reduce::{AllReduce, CommQueue, ReduceJob, Reduced};
+pub use blueprint::registry::{
+    CustomRank, CustomSettings, CustomStrategy, NewCodec, Registry, codec_setting,
+};
 pub use blueprint::{Blueprint, Body, LaneBody, RankSetup, panic_text};
 pub use comm_lane::CommLane;
 pub use error::{StepError, Wanted};
@@ -55,7 +58,6 @@ pub use learner::{Batch, Learner};
 pub use message::{Fields, Message, malformed};
 pub use optimizer::Optimizer;
 pub use plan::{Progress, SamplePartition, TrainingPlan};
-pub use registry::{CustomRank, CustomSettings, CustomStrategy, NewCodec, Registry, codec_setting};
 pub use runtime::{Bell, Checkpoint, Gate, Observer, Runtime, Shared};
 pub use service_context::{RankInfo, ServiceContext};
 pub use state::{State, StateError, StateVisitor};

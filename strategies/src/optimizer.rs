@@ -8,7 +8,7 @@ mod sgd;
 mod tests;
 mod update_counts;
 
-use crate::projection::Matrix;
+use crate::matrices::Matrix;
 use crate::schedule::{GradientParts, Part};
 use crate::vector::Vector;
 use crate::{StateError, StateVisitor};

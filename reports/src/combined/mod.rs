@@ -60,7 +60,9 @@ pub fn combined(sweeps: &[SweepRows]) -> Result<Combined, CombineError> {
     let mut public = without_secrets(sweeps);
     let remarks_on_rules = other_rules(&public);
     if let Some(settings) = public.first().map(|rows| rows.plan.report.clone()) {
-        public.iter_mut().for_each(|rows| rows.plan.report.clone_from(&settings));
+        for rows in &mut public {
+            rows.plan.report.clone_from(&settings);
+        }
     }
     let baseline = public.first().and_then(baseline_of);
     public.sort_by(|one, other| (one.started, &one.id).cmp(&(other.started, &other.id)));

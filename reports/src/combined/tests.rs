@@ -107,7 +107,9 @@ fn sweeps_of_different_arms_stand_side_by_side() {
     assert!(matches!(refused, CombineError::Join(JoinError::MeasuredOnce { .. })), "{refused}");
     // Times to other targets are no times of the same race.
     let mut easier = of_arm(&later(&rows, 1, 1.0), 1);
-    easier.plan.cells.iter_mut().for_each(|cell| cell.spec.train.target = None);
+    for cell in &mut easier.plan.cells {
+        cell.spec.train.target = None;
+    }
     let refused = combined(&[of_arm(&rows, 0), easier]).unwrap_err();
     assert!(matches!(refused, CombineError::Join(JoinError::OtherTarget { .. })), "{refused}");
 }
@@ -156,12 +158,9 @@ fn what_one_recipe_keeps_off_pages_is_on_none() {
     let rows = duel();
     let mut shy = later(&rows, 1, 1.3);
     shy.plan.report.redact = vec![Redaction::Paths];
-    for rows in [&mut shy] {
-        rows.recipe_path = "/home/ada/secret/duel.toml".to_owned();
-        rows.plan
-            .cells
-            .iter_mut()
-            .for_each(|cell| cell.condition = format!("path=/home/ada/secret/{}", cell.arm));
+    shy.recipe_path = "/home/ada/secret/duel.toml".to_owned();
+    for cell in &mut shy.plan.cells {
+        cell.condition = format!("path=/home/ada/secret/{}", cell.arm);
     }
     let all = combined(&[rows, shy]).unwrap();
     let options = Options { changes: all.changes, remarks: all.remarks, ..Options::default() };

@@ -3,9 +3,9 @@
 
 use crate::catalogue::Archive;
 use crate::digest::{self, PIECE, Sum};
-use crate::fetch::FetchProgress;
 use crate::http::{Answer, Client, Patience};
 use crate::lock::Workshop;
+use crate::progress::FetchProgress;
 use crate::source::DownloadSource;
 use crate::{FetchError, Refusal};
 use std::fs::{self, File, OpenOptions};

@@ -5,51 +5,13 @@ use crate::catalogue::{Archive, KnownFile, PublicDataSet};
 use crate::download::Download;
 use crate::http::{Client, Patience};
 use crate::lock::Workshop;
+use crate::progress::FetchProgress;
 use crate::receipt::{self, Sums};
 use crate::source::DownloadSource;
 use crate::verify::look;
-use crate::{FetchError, Refusal, unpack};
+use crate::{FetchError, unpack};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What happens meanwhile.
-#[derive(Debug)]
-pub enum FetchProgress<'a> {
-    /// Files of an archive that are there and good.
-    Here {
-        /// The archive that the event is about.
-        archive: &'static Archive,
-    },
-    /// A source is asked.
-    Source {
-        /// The archive that is asked for.
-        archive: &'static Archive,
-        /// Where.
-        url: &'a str,
-        /// Bytes that came earlier.
-        have: u64,
-    },
-    /// Bytes have come.
-    Received {
-        /// Of the archive, altogether.
-        bytes: u64,
-    },
-    /// The source broke off, and is tried again.
-    Again {
-        /// Why.
-        reason: &'a str,
-    },
-    /// The source will not give it.
-    Refused {
-        /// Why.
-        refusal: &'a Refusal,
-    },
-    /// The archive is whole and as published; its files are unpacked.
-    Unpacking {
-        /// The archive that the event is about.
-        archive: &'static Archive,
-    },
-}
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod error;
 mod fetch;
 mod http;
 mod lock;
+mod progress;
 mod receipt;
 mod source;
 mod tar;
@@ -18,7 +19,8 @@ mod verify;
 
 pub use catalogue::{Archive, CIFAR_10, CIFAR_100, FASHION_MNIST, KnownFile, MNIST, Packing, PublicDataSet};
 pub use error::{FetchError, Refusal};
-pub use fetch::{Errand, FetchProgress, Fetched, fetch};
+pub use fetch::{Errand, Fetched, fetch};
 pub use http::Patience;
+pub use progress::FetchProgress;
 pub use source::DownloadSource;
 pub use verify::{FileState, Finding, verify};

@@ -1,6 +1,6 @@
 //! The files of a data set on a machine, and their digest: what a worker would read there.
 
-use crate::agent::cache;
+use crate::cache;
 use pictures::{PictureError, PictureFolder};
 use recipe::{DatasetFiles, Source};
 use sha2::{Digest, Sha256};

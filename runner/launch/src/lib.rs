@@ -10,6 +10,7 @@
 
 mod agent;
 mod attempt;
+mod cache;
 mod channel;
 mod checkpoints;
 mod data_files;

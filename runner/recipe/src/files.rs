@@ -127,7 +127,7 @@ impl Machine {
     pub fn inside(self, hosts: &str, processors: &str) -> Self {
         let names: Vec<String> = split_list(hosts)
             .into_iter()
-            .flat_map(|part| crate::resolve::node_list::expanded(part).unwrap_or_default())
+            .flat_map(|part| crate::node_list::expanded(part).unwrap_or_default())
             .collect();
         let mut cores = processors.split(',').flat_map(|part| {
             let (count, times) = part.split_once("(x").unwrap_or((part, "1"));
@@ -160,22 +160,6 @@ fn split_list(list: &str) -> Vec<&str> {
         letter == ',' && depth == 0
     };
     list.split(outside).map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-/// Removes `.` and `..` by name only; nothing is looked up.
-pub(crate) fn tidy(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut tidied = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir if tidied.file_name().is_some() => {
-                tidied.pop();
-            }
-            other => tidied.push(other),
-        }
-    }
-    tidied
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@
 
 mod files;
 mod keys;
+mod node_list;
+mod paths;
 mod query;
 mod reference;
+mod repeat_count;
 mod resolve;
 mod spec;
 mod sweep;
@@ -22,6 +25,7 @@ pub use query::grammar::{Misread, Query, Relation, Word};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
+pub use repeat_count::{NoRepeatCount, RepeatCount};
 pub use spec::arrays::{ArrayProfile, ArrayValues};
 pub use spec::augment::{AugmentKind, Augmentation};
 pub use spec::cluster::{Cluster, Placement, Role};
@@ -67,5 +71,4 @@ pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 pub use sweep::planner::{PlanRequest, plan};
-pub use sweep::repeat_count::{NoRepeatCount, RepeatCount};
 pub use text::render::{Colours, render};

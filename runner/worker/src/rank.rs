@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use strategies::emulation::Parts;
 use strategies::{
     Batch, Blueprint, LaneBody, Learner, Optimizer, Registry, SamplePartition, StepError, TrainingPlan,
-    Vector, projection,
+    Vector, matrices,
 };
 
 /// Time in which the driver's request to stop may arrive after a peer has left.
@@ -195,7 +195,7 @@ impl Process<'_> {
                 let update = spec
                     .strategy
                     .workers_update()
-                    .then(|| Optimizer::new(plan.optimizer(), projection::matrices(&spec.model)));
+                    .then(|| Optimizer::new(plan.optimizer(), matrices::matrices(&spec.model)));
                 emulation::measure(learner.as_mut(), &first, update)
                     .map_err(|error| LaneFailure::early(Phase::Forward, error))?
             }

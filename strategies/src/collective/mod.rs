@@ -12,7 +12,7 @@ mod rank_order;
 mod recursive_doubling;
 mod ring;
 mod star;
-mod through_servers;
+pub(crate) mod through_servers;
 mod tree;
 
 pub use all_gather::AllGather;

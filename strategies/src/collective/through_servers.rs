@@ -15,9 +15,9 @@
 //! Time: 2 (alpha + p n beta / s) for s servers, whose links carry everything; a sum that costs adds n gamma / s.
 
 use super::{CollectiveAlgorithm, Cost, Rates};
-use crate::server::adder::SumRequest;
+use crate::lane::Content;
 use crate::vector::piece;
-use crate::{Group, GroupRank, StepError, Tag, Wire};
+use crate::{Group, GroupRank, Kind, StepError, Tag, Wire};
 use record::Rank;
 use std::sync::Arc;
 
@@ -83,5 +83,37 @@ impl CollectiveAlgorithm for ThroughServers {
         }
         let share = elements.div_ceil(self.servers().max(1));
         2.0 * rates.message(places * share) + rates.sum(share)
+    }
+}
+
+/// What a server needs to know to add a vector and to answer; it travels in the part of the message's tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SumRequest {
+    /// 0 for all workers, else one more than the part of the model that the members hold.
+    pub(crate) members: usize,
+    /// How the vector is coded; the sum is not.
+    pub(crate) content: Content,
+    /// The kind of the call, by which its lane is known.
+    pub(crate) lane: Kind,
+}
+
+impl SumRequest {
+    /// The tag of the request of a call.
+    pub(crate) fn tag(self, call: Tag) -> Tag {
+        let overlap = u32::from(self.lane == Kind::Overlap);
+        let part = (self.members as u32) << 8 | self.content.number() << 1 | overlap;
+        Tag { kind: Kind::Push, part, ..call }
+    }
+
+    /// The tag of the reply: on a kind of its own for each lane of a worker.
+    pub(crate) fn reply(self, call: Tag) -> Tag {
+        let kind = if self.lane == Kind::Overlap { Kind::Answer } else { Kind::Pull };
+        Tag { kind, part: 0, ..call }
+    }
+
+    pub(crate) fn read(tag: Tag) -> Option<Self> {
+        let content = Content::of_number(tag.part >> 1 & 0x7f)?;
+        let lane = if tag.part & 1 == 1 { Kind::Overlap } else { Kind::Reduce };
+        Some(Self { members: (tag.part >> 8) as usize, content, lane })
     }
 }

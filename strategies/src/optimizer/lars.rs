@@ -7,7 +7,7 @@
 //! plain step too, as there: its rate would be zero for ever.
 
 use super::{Stretch, memory_of};
-use crate::projection::Matrix;
+use crate::matrices::Matrix;
 use crate::schedule::Part;
 use crate::vector::Vector;
 use std::ops::Range;

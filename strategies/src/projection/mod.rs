@@ -15,11 +15,12 @@
 mod powersgd;
 mod random_k;
 
-pub use powersgd::{Matrix, Powersgd, matrices};
+pub use powersgd::Powersgd;
 pub use random_k::RandomK;
 
 use crate::collective::CollectiveAlgorithm;
 use crate::compress::distance;
+use crate::matrices::Matrix;
 use crate::{StateError, StateVisitor, StepError, Tag, Wire, arithmetic};
 use recipe::{Codec, Compression};
 use record::{Phase, Work};

@@ -17,44 +17,14 @@
 
 use super::{Adder, Projection};
 use crate::compress::dot;
+use crate::matrices::Matrix;
 use crate::{StateError, StateVisitor, StepError, Vector, arithmetic, rng};
 use rand_chacha::ChaCha8Rng;
-use recipe::Model;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What is left of a column that depends on others, as a share of its length, is rounding.
 const DEPENDENT: f64 = 1e-6;
-
-/// Where a matrix of weights lies in the flat vector, row after row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Matrix {
-    /// Position of its first element.
-    pub at: usize,
-    /// Outputs of the layer.
-    pub rows: usize,
-    /// Inputs of an output.
-    pub columns: usize,
-}
-
-impl Matrix {
-    pub(crate) fn span(self) -> Range<usize> {
-        self.at..self.at + self.rows * self.columns
-    }
-}
-
-/// The matrices among a model's weights, in their order.
-pub fn matrices(model: &Model) -> Arc<[Matrix]> {
-    let mut at = 0;
-    let mut matrices = Vec::new();
-    for parameter in model.tensors() {
-        if let Some((rows, columns)) = parameter.matrix() {
-            matrices.push(Matrix { at, rows, columns });
-        }
-        at += parameter.size();
-    }
-    matrices.into()
-}
 
 /// Sends two factors of each matrix.
 #[derive(Debug)]

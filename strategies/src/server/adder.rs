@@ -3,7 +3,7 @@
 //! Source: the "parameter server fashion" of averaging in Lai, Kadav and Kruus, "SplitBrain", 2021, section 4. There is no more about it
 //! than that; here workers keep their optimizer, so that all of a step but the sum is as without a server.
 
-use crate::lane::Content;
+use crate::collective::through_servers::SumRequest;
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
 use crate::{Group, GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, WorkerContext};
@@ -16,38 +16,6 @@ const SIGNAL: Packet = Packet::from_static(&[0]);
 const LEAVES: u32 = u32::MAX;
 /// The part of a tag that marks the beginning of a step in which nothing may be added.
 const BEGINS: u32 = u32::MAX - 1;
-
-/// What a server needs to know to add a vector and to answer; it travels in the part of the message's tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SumRequest {
-    /// 0 for all workers, else one more than the part of the model that the members hold.
-    pub(crate) members: usize,
-    /// How the vector is coded; the sum is not.
-    pub(crate) content: Content,
-    /// The kind of the call, by which its lane is known.
-    pub(crate) lane: Kind,
-}
-
-impl SumRequest {
-    /// The tag of the request of a call.
-    pub(crate) fn tag(self, call: Tag) -> Tag {
-        let overlap = u32::from(self.lane == Kind::Overlap);
-        let part = (self.members as u32) << 8 | self.content.number() << 1 | overlap;
-        Tag { kind: Kind::Push, part, ..call }
-    }
-
-    /// The tag of the reply: on a kind of its own for each lane of a worker.
-    pub(crate) fn reply(self, call: Tag) -> Tag {
-        let kind = if self.lane == Kind::Overlap { Kind::Answer } else { Kind::Pull };
-        Tag { kind, part: 0, ..call }
-    }
-
-    fn read(tag: Tag) -> Option<Self> {
-        let content = Content::of_number(tag.part >> 1 & 0x7f)?;
-        let lane = if tag.part & 1 == 1 { Kind::Overlap } else { Kind::Reduce };
-        Some(Self { members: (tag.part >> 8) as usize, content, lane })
-    }
-}
 
 /// The vectors of one sum that have arrived, by worker.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use crate::reference::gradient;
 use crate::scene::{Scene, common_digests};
 use recipe::{Collective, Extent, LrShape, OptimizerSettings, Schedule, Strategy, StrategyKind, UpdateRule};
-use strategies::projection::Matrix;
+use strategies::matrices::Matrix;
 use strategies::{Learner, Optimizer, Vector};
 
 /// Each optimizer but plain SGD, which all other tests have.

@@ -3,7 +3,7 @@
 use recipe::{Codec, Compression, ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
-use strategies::projection::Matrix;
+use strategies::matrices::Matrix;
 use strategies::sim::{World, WorldOutcome, sample_spec_of};
 use strategies::toy::Perceptron;
 use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan};

@@ -6,10 +6,10 @@
 //! removed by the next one.
 
 mod attempt;
-pub(crate) mod cache;
 mod door;
 mod logs;
 
+use crate::cache::{self, Cache};
 use crate::channel::{
     Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Patient, Reply, Request, SIGN_OF_LIFE,
     StreamMessage, Streams, ToAgent, outlet, read_frame, urgency,
@@ -17,7 +17,6 @@ use crate::channel::{
 use crate::local::{LocalNodes, free_resources};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
-use cache::Cache;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;

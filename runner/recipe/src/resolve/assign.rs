@@ -1,8 +1,8 @@
 //! Which rank runs where: workers fill the nodes in the order of the recipe, servers come after them.
 
 use crate::keys::lookup::{KeyId, id};
+use crate::node_list::{NodeEntry, Wrong};
 use crate::resolve::inventory::Known;
-use crate::resolve::node_list::{NodeEntry, Wrong};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};

@@ -2,7 +2,7 @@
 
 use crate::files::{Files, Machine};
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::node_list;
+use crate::node_list;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::{Access, Node};

@@ -20,7 +20,6 @@ pub(crate) mod labelled_text;
 pub(crate) mod lr_schedule;
 pub(crate) mod measure;
 pub(crate) mod model;
-pub(crate) mod node_list;
 pub(crate) mod optimizer;
 pub(crate) mod period;
 pub(crate) mod pictures;

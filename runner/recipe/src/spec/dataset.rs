@@ -1,7 +1,7 @@
 //! Data sets, and how their samples are dealt to the workers.
 
 use crate::Shape;
-use crate::files::tidy;
+use crate::paths::tidy;
 use crate::spec::arrays::ArrayProfile;
 use crate::spec::augment::Augmentation;
 use crate::spec::family::family;

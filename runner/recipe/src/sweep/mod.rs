@@ -10,5 +10,4 @@ mod include;
 pub(crate) mod planner;
 mod random;
 pub(crate) mod recipe;
-pub(crate) mod repeat_count;
 pub(crate) mod runs;

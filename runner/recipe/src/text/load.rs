@@ -1,7 +1,8 @@
 //! From a file's name to one merged tree: `extends`, then what the command line sets.
 
-use crate::files::{Files, tidy};
-use crate::sweep::repeat_count::RepeatCount;
+use crate::files::Files;
+use crate::paths::tidy;
+use crate::repeat_count::RepeatCount;
 use crate::text::finding::Finding;
 use crate::text::parse;
 use crate::text::source::{Sources, Span};

@@ -1,8 +1,8 @@
 //! Reads the value of any key: a list of tables by the reader of its entries, a path relative to the file it stands in,
 //! everything else by itself.
 
-use crate::files::tidy;
 use crate::keys::key::{Key, Kind};
+use crate::paths::tidy;
 use crate::text::finding::Finding;
 use crate::text::source::Sources;
 use crate::text::tree::{Item, Value};

@@ -3,7 +3,6 @@
 
 use crate::derive::roll_up::Histogram;
 use crate::derive::summary::Summary;
-use crate::read::target::TargetHit;
 use crate::rows::{LostRow, NodeRow};
 use crate::{Driver, RunState};
 use recipe::Plan;
@@ -85,6 +84,18 @@ impl Entry {
             Self::Report { path, .. } => format!("the page {path}"),
         }
     }
+}
+
+/// The first evaluation that reached the target in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TargetHit {
+    /// Nanoseconds on the clock of the run.
+    pub(crate) at: i64,
+    /// In global batches: a server's step is one update, a worker's one gradient, so that only samples compare.
+    pub(crate) step: i64,
+    pub(crate) samples: i64,
+    /// Sent by all ranks until then.
+    pub(crate) bytes: i64,
 }
 
 /// The totals of an attempt of which not all steps are kept.

@@ -1,10 +1,10 @@
 //! When a run reached its target, from its evaluations.
 
+use crate::journal::entries::TargetHit;
 use crate::read::steps::spec_of;
 use crate::sql::value::int;
 use crate::{AttemptId, StoreError};
 use recipe::{Metric, RunSpec};
-use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteConnection;
 
 /// The target of a run, and whether it was reached.
@@ -13,18 +13,6 @@ pub(crate) struct TargetTotals {
     pub(crate) metric: Metric,
     pub(crate) threshold: f64,
     pub(crate) hit: Option<TargetHit>,
-}
-
-/// The first evaluation that reached the target in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TargetHit {
-    /// Nanoseconds on the clock of the run.
-    pub(crate) at: i64,
-    /// In global batches: a server's step is one update, a worker's one gradient, so that only samples compare.
-    pub(crate) step: i64,
-    pub(crate) samples: i64,
-    /// Sent by all ranks until then.
-    pub(crate) bytes: i64,
 }
 
 /// The target of the attempt's run; `None` if it has none.
