@@ -184,7 +184,22 @@ fn layered(
         Strategy::DSync => false,
         Strategy::PipeSgd { depth, .. } => depth > 1,
         Strategy::EasgdSync { .. } => return no_model("layers that travel through a tree"),
-        _ => return no_model("layers that travel to a server"),
+        Strategy::PsSync
+        | Strategy::AsyncSgd { .. }
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::HogwildSgd { .. }
+        | Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::Eamsgd { .. } => return no_model("layers that travel to a server"),
+        Strategy::LocalSgd { .. }
+        | Strategy::Slowmo { .. }
+        | Strategy::Gmp { .. }
+        | Strategy::DPsgd { .. }
+        | Strategy::AdPsgd { .. }
+        | Strategy::Sgp
+        | Strategy::Custom { .. } => return no_model("this strategy's layers one by one"),
     };
     let layers = spec.model.weighted_layers();
     let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);

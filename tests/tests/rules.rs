@@ -6,6 +6,8 @@
 mod comments;
 #[path = "rules/literals.rs"]
 mod literals;
+#[path = "rules/rooms.rs"]
+mod rooms;
 #[path = "rules/text.rs"]
 mod text;
 

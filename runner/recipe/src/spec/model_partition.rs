@@ -10,7 +10,7 @@
 //! each position of a text. Above a linear
 //! layer that stays whole, all stay whole: the paper would place a second modulo layer.
 
-use crate::{Layer, LayeredModel, Model, ModuloScheme, Parameter, PlacedLayer, RunSpec, Shape, Strategy};
+use crate::{Layer, LayeredModel, Model, ModuloScheme, Parameter, PlacedLayer, RunSpec, Shape};
 use std::ops::Range;
 
 /// Operations of a layer's backward pass, as a multiple of those of its forward pass.
@@ -270,31 +270,31 @@ fn ratio(linear: &PlacedLayer) -> f64 {
 impl RunSpec {
     /// How the run's groups of ranks split its model.
     pub fn model_partition(&self) -> ModelPartition {
-        match self.strategy {
-            Strategy::Gmp { mp, least_ccr, .. } => ModelPartition::of(&self.model, mp as usize, least_ccr),
-            _ => ModelPartition::whole(&self.model),
-        }
+        self.strategy.split().map_or_else(
+            || ModelPartition::whole(&self.model),
+            |split| ModelPartition::of(&self.model, split.parts as usize, split.least_ccr),
+        )
     }
 
     /// The most weights that a worker holds.
     pub fn parameters_per_worker(&self) -> usize {
-        match self.strategy {
-            // The first part has the most columns.
-            Strategy::Gmp { .. } if self.model.layered().is_some() => self.model_partition().parameters(0),
-            _ => self.model.parameters(),
+        if self.strategy.split().is_none() || self.model.layered().is_none() {
+            return self.model.parameters();
         }
+        // The first part has the most columns.
+        self.model_partition().parameters(0)
     }
 
     /// Values that a worker keeps for the backward pass, for each sample of its own batch.
     pub fn activations_per_sample(&self) -> usize {
-        let Strategy::Gmp { mp, scheme, .. } = self.strategy else { return self.model.activations() };
+        let Some(split) = self.strategy.split() else { return self.model.activations() };
         let partition = self.model_partition();
         if partition.parts() == 1 {
             return self.model.activations();
         }
         // A round has as many rows as a worker has samples, but for the scheme of one round.
-        let rows = match scheme {
-            ModuloScheme::All => mp as usize,
+        let rows = match split.scheme {
+            ModuloScheme::All => split.parts as usize,
             ModuloScheme::Turns | ModuloScheme::Shares => 1,
         };
         let sum = |layers: Range<usize>| layers.map(|layer| partition.activations(layer)).sum::<usize>();
@@ -316,14 +316,12 @@ impl RunSpec {
     /// The work of each layer of worker `worker`, as a part of the work of the whole layer on the same rows.
     pub fn layer_work(&self, worker: usize) -> Vec<f64> {
         let layers = self.model.weighted_layers().len();
-        match &self.strategy {
-            Strategy::Gmp { .. } if self.model.layered().is_some() => {
-                let partition = self.model_partition();
-                let part = worker % partition.parts();
-                (0..layers).map(|layer| partition.work(layer, part)).collect()
-            }
-            _ => vec![1.0; layers],
+        if self.strategy.split().is_none() || self.model.layered().is_none() {
+            return vec![1.0; layers];
         }
+        let partition = self.model_partition();
+        let part = worker % partition.parts();
+        (0..layers).map(|layer| partition.work(layer, part)).collect()
     }
 }
 

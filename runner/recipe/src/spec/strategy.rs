@@ -245,10 +245,17 @@ impl Strategy {
 
     /// Workers that hold one model together.
     pub fn parts(&self) -> u32 {
-        match self {
-            Self::Gmp { mp, .. } => *mp,
-            _ => 1,
-        }
+        self.options().split.map_or(1, |split| split.parts)
+    }
+
+    /// How the workers that hold one model together split it; `None` where each holds a whole one.
+    pub fn split(&self) -> Option<Split> {
+        self.options().split
+    }
+
+    /// The beginning of the training in which the strategy is another one; empty for one that has none.
+    pub fn warm_up(&self) -> Extent {
+        self.options().warm_up
     }
 
     /// Sets of ranks that must begin with equal weights, bit for bit, and end with them if ranks agree: ranks of different sets may
@@ -285,18 +292,23 @@ impl Strategy {
 
     /// The settings that several strategies share.
     fn options(&self) -> Options {
-        let none = Options { period: 1, staleness_bound: None, serve: None };
+        let none =
+            Options { period: 1, staleness_bound: None, serve: None, split: None, warm_up: Extent::Steps(0) };
         match self {
             Self::PsSync
             | Self::DSync
-            | Self::PipeSgd { .. }
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
             | Self::Sgp
             | Self::EasgdOriginal { .. }
             | Self::EasgdSync { .. }
             | Self::Custom { .. } => none,
-            Self::Gmp { average_every, .. } => Options { period: average_every.unwrap_or(1), ..none },
+            Self::PipeSgd { warmup, .. } => Options { warm_up: *warmup, ..none },
+            Self::Gmp { mp, scheme, average_every, least_ccr, .. } => Options {
+                period: average_every.unwrap_or(1),
+                split: Some(Split { parts: *mp, scheme: *scheme, least_ccr: *least_ccr }),
+                ..none
+            },
             Self::AsyncSgd { serve, staleness_bound } | Self::AsyncMsgd { serve, staleness_bound, .. } => {
                 Options { serve: Some(*serve), staleness_bound: *staleness_bound, ..none }
             }
@@ -316,6 +328,19 @@ struct Options {
     period: u64,
     staleness_bound: Option<u64>,
     serve: Option<Serve>,
+    split: Option<Split>,
+    warm_up: Extent,
+}
+
+/// How workers split a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Split {
+    /// Workers that hold one model together.
+    pub parts: u32,
+    /// How the split layers take the rows of the group.
+    pub scheme: ModuloScheme,
+    /// The computing for each value communicated, from which on a layer is split.
+    pub least_ccr: f64,
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::read::transfers::transfers_of;
 use crate::sql::document::from_json;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
 use crate::{AttemptId, StoreError};
-use recipe::{Epoch, Extent, KeptSteps, RunSpec, Strategy};
+use recipe::{Epoch, Extent, KeptSteps, RunSpec};
 use record::Nanos;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
@@ -147,11 +147,10 @@ async fn warm_up_samples(
     spec: &RunSpec,
 ) -> Result<u64, StoreError> {
     let measured = spec.communication.schedule.measured_steps();
-    let warmup = match spec.strategy {
-        Strategy::PipeSgd { warmup, .. } => warmup,
-        _ if measured == 0 => return Ok(0),
-        _ => Extent::Steps(0),
-    };
+    let warm_up = spec.strategy.warm_up();
+    if measured == 0 && warm_up == Extent::Steps(0) {
+        return Ok(0);
+    }
     let known: Option<i64> = sqlx::query_scalar("SELECT max(training_samples) FROM rank WHERE attempt = ?")
         .bind(attempt.0)
         .fetch_one(connection)
@@ -159,7 +158,7 @@ async fn warm_up_samples(
     let Some(training_samples) = known.map(uint).filter(|samples| *samples > 0) else { return Ok(0) };
     let epoch = Epoch { training_samples, global_batch: spec.train.global_batch };
     // A step belongs to the warm-up if it begins within it.
-    let before = warmup.samples(training_samples, spec.train.global_batch).checked_sub(1);
+    let before = warm_up.samples(training_samples, spec.train.global_batch).checked_sub(1);
     let steps = before.map_or(0, |before| epoch.steps_within(before) + 1).max(measured);
     Ok(if steps == 0 { 0 } else { epoch.samples_after(steps) })
 }
