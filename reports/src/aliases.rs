@@ -1,7 +1,6 @@
 //! What hosts and arms are called on pages that do not show their names: `host-1`, `arm-1`, by first appearance, so that pages
 //! of one site agree.
 
-use crate::redact::is_secret;
 use recipe::StrategyKind;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NodeRow, SweepRows};
@@ -21,6 +20,11 @@ pub struct Aliases {
     hosts: BTreeMap<String, usize>,
     host_count: usize,
     arms: BTreeMap<String, usize>,
+}
+
+/// Whether a name of a machine tells anything about it.
+pub(crate) fn is_secret(name: &str) -> bool {
+    !name.is_empty() && name != "local" && name != "localhost"
 }
 
 impl Aliases {

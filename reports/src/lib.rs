@@ -6,9 +6,11 @@
 
 mod aliases;
 mod axes;
+mod blame;
 mod calendar;
 mod chart;
 mod combined;
+mod compared;
 mod comparison;
 mod crossing;
 mod data;
@@ -21,11 +23,11 @@ mod headline;
 mod joined;
 mod looks;
 mod machine;
+mod next_look;
 mod noise_floor;
 mod number_format;
 mod outlook;
 mod phase_shares;
-mod provenance;
 mod redact;
 mod render;
 #[doc(hidden)]
@@ -44,14 +46,14 @@ mod waiting;
 mod winner;
 
 pub use aliases::{Alias, Aliases};
-pub use combined::{Change, Changes, CombineError, Combined, combined};
+pub use combined::{Changes, CombineError, Combined, SweepChange, combined};
 pub use comparison::{Grade, Quality};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use figure::{DrawnChart, DrawnFigure, FigureError, FigureName, FigureStyle, Palette, figure, figures};
 pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
-pub use joined::{Doubt, JoinError, Joined, Side, joined};
-pub use looks::{Look, look, looks_in_words, made};
+pub use joined::{Doubt, JoinError, Joined, Side, TimedBy, joined};
+pub use next_look::{Look, look, looks_in_words, made};
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
 pub use outlook::outlook;
 pub use redact::{PublicRows, Withheld, public_rows};

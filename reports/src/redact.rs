@@ -145,10 +145,6 @@ fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     count
 }
 
-pub(crate) fn is_secret(name: &str) -> bool {
-    !name.is_empty() && name != "local" && name != "localhost"
-}
-
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || "-_.".contains(letter)
 }

@@ -1,7 +1,7 @@
 //! The pages around the pages of a site: an index with a card for each sweep, and a feed of them.
 
 use crate::findings::Findings;
-use crate::looks;
+use crate::next_look;
 use crate::number_format::plural;
 use crate::view::{Picture, masthead};
 use crate::{Options, ReportError, calendar, headline, render, verdict};
@@ -46,7 +46,7 @@ impl Card {
         let findings = Findings::of(rows, &Options::default())?;
         let plan = &rows.plan;
         let anchor = format!("sweep-{}", rows.id.to_lowercase());
-        let counts = [plural(plan.arms.len(), "arm"), plural(looks::made(rows), "run")];
+        let counts = [plural(plan.arms.len(), "arm"), plural(next_look::made(rows), "run")];
         let tags = masthead::tagged(&rows.annotations);
         let facts: Vec<String> =
             [calendar::moment(rows.started)].into_iter().chain(counts).chain([tags]).collect();

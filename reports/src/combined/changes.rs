@@ -2,7 +2,7 @@
 
 use crate::comparison::Comparison;
 use crate::findings::Findings;
-use crate::joined::{Doubt, JoinError, Side, joined};
+use crate::joined::{Doubt, JoinError, Side, TimedBy, joined};
 use crate::number_format;
 use crate::statistics::Estimate;
 use crate::study::{Condition, Measure, own_time};
@@ -18,14 +18,14 @@ const NOT_IN_TURN: &str = "The sweeps were not measured in turn: what changed on
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// One for each arm and condition that a sweep shares with the one before.
-    pub rows: Vec<Change>,
+    pub rows: Vec<SweepChange>,
     /// What limits the comparison, or makes it impossible, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// One arm under one condition, in a sweep and in the one before.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct SweepChange {
     /// Arm and condition.
     pub label: String,
     /// The earlier sweep.
@@ -60,7 +60,7 @@ impl Changes {
     }
 
     fn add(&mut self, before: Side<'_>, now: Side<'_>) -> Result<(), JoinError> {
-        let both = joined([before, now], false)?;
+        let both = joined([before, now], TimedBy::Recipe)?;
         let options = Options::default();
         // It names its first arm as the baseline, so that nothing is amiss with it.
         let Ok(findings) = Findings::of(&both.rows, &options) else { return Ok(()) };
@@ -94,7 +94,7 @@ fn change(
     comparison: &Comparison,
     verdict: &Verdict,
     [before, now]: [Side<'_>; 2],
-) -> Change {
+) -> SweepChange {
     let speed = comparison.speed();
     let time = |arm: usize| -> Option<Estimate> {
         own_time(condition.cell(arm)?, speed.measure, findings.thresholds.confidence)
@@ -103,7 +103,7 @@ fn change(
         time.map_or_else(|| "–".to_owned(), |time| number_format::seconds(time.value))
     };
     let ratio = speed.ratio.filter(|_| comparison.grade.compares());
-    Change {
+    SweepChange {
         label: label(condition.name, before),
         before: before.name.to_owned(),
         now: now.name.to_owned(),

@@ -1,7 +1,7 @@
 //! The sweeps of several dates, or with different arms, as one: what `report A B C` shows on one page.
 //!
 //! Where sweeps have an arm in common, the sweep is an axis: arms are compared within their own sweep, where they were measured in
-//! turn, and each is followed from sweep to sweep ([`Change`]). Sweeps that have none in common stand side by side under each condition.
+//! turn, and each is followed from sweep to sweep ([`SweepChange`]). Sweeps that have none in common stand side by side under each condition.
 
 mod changes;
 mod names;
@@ -9,7 +9,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use changes::{Change, Changes};
+pub use changes::{Changes, SweepChange};
 
 use crate::aliases::Aliases;
 use crate::joined::{Doubt, JoinError, Side, compared_cells, machines};

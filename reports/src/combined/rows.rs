@@ -1,8 +1,7 @@
 //! The rows of several sweeps as those of one.
 
 use super::{ArmKey, SWEEP, arms_of};
-use crate::joined::{JoinError, Side, compared_cells, measured_once, same_work};
-use crate::provenance;
+use crate::joined::{JoinError, Side, TimedBy, compared_cells, measured_once, provenance, same_work};
 use recipe::{Arm, AxisValue, Cell, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
@@ -32,7 +31,7 @@ pub(super) fn rows(
             let joined = all.plan.cells.len();
             let (side_of_first, first) = *firsts.entry(cell.condition.clone()).or_insert((number, joined));
             if side_of_first != number {
-                same_work(&all.plan.cells[first], &cell, false)?;
+                same_work(&all.plan.cells[first], &cell, TimedBy::Recipe)?;
             }
             all.plan.cells.push(cell);
             for run in side.rows.runs.iter().filter(|run| run.cell == index) {

@@ -3,7 +3,7 @@
 use super::error_rates::{MOST_FALSE, is_false};
 use super::made_up::{Draws, PLAIN, Structure, Uneven};
 use crate::findings::Findings;
-use crate::{Grade, Options, looks};
+use crate::{Grade, Options, next_look};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ fn made(all: &SweepRows) -> (SweepRows, usize) {
                 (run.attempt, run.state) = (attempt.take(), RunState::Done);
             }
         }
-        needed = looks::look(&rows, &Options::default()).unwrap().needed;
+        needed = next_look::look(&rows, &Options::default()).unwrap().needed;
         if needed.is_empty() {
             break;
         }

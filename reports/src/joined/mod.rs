@@ -4,11 +4,12 @@
 //! whatever they are called.
 
 mod doubts;
+pub(crate) mod provenance;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::search;
+use crate::compared::compared;
 pub use doubts::Doubt;
 use doubts::doubts;
 pub(crate) use doubts::machines;
@@ -97,11 +98,20 @@ fn listed(labels: &[String]) -> String {
     }
 }
 
-/// Joins two selections; with `by_step`, targets do not count, and arms are compared by their time per step.
+/// What arms are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedBy {
+    /// The time to the target of the recipes, or the time of a step where they have none.
+    Recipe,
+    /// The time of a step, whatever the target.
+    Step,
+}
+
+/// Joins two selections.
 ///
 /// # Errors
 /// Nothing in common, a run on both sides, different targets, or steps that are not the same work.
-pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> {
+pub fn joined(sides: [Side<'_>; 2], timed_by: TimedBy) -> Result<Joined, JoinError> {
     let cells = sides.map(|side| compared_cells(side.rows));
     let keys =
         [0, 1].map(|side| keys(sides[side].rows, &cells[side], &cells[1 - side], sides[1 - side].rows));
@@ -121,14 +131,14 @@ pub fn joined(sides: [Side<'_>; 2], by_step: bool) -> Result<Joined, JoinError> 
         return Err(JoinError::NothingInCommon { first: labels(0, &|_| true), second: labels(1, &|_| true) });
     }
     let alone = [0, 1].map(|side| labels(side, &|cell| pairs.iter().all(|pair| pair[side] != cell)));
-    let rows = rows(sides, &pairs, &conditions, by_step)?;
+    let rows = rows(sides, &pairs, &conditions, timed_by)?;
     Ok(Joined { doubts: doubts(sides, &rows), rows, pairs, alone })
 }
 
 /// The cells that have a run, in the order of the plan.
 pub(crate) fn compared_cells(rows: &SweepRows) -> Vec<usize> {
     let found: BTreeSet<usize> = rows.runs.iter().map(|run| run.cell).collect();
-    let compared = search::compared(rows);
+    let compared = compared(rows);
     let is_compared = |cell: &usize| compared.as_ref().is_none_or(|cells| cells.contains(cell));
     found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some() && is_compared(cell)).collect()
 }

@@ -1,7 +1,6 @@
 //! The rows of two selections as those of one sweep of two arms.
 
-use super::{JoinError, Side};
-use crate::provenance;
+use super::{JoinError, Side, TimedBy, provenance};
 use recipe::{Arm, Cell, Run, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AttemptRow, RunRow, SweepRows};
@@ -11,7 +10,7 @@ pub(super) fn rows(
     sides: [Side<'_>; 2],
     pairs: &[[usize; 2]],
     conditions: &[String],
-    by_step: bool,
+    timed_by: TimedBy,
 ) -> Result<SweepRows, JoinError> {
     let [first, second] = sides.map(|side| side.rows);
     let mut all = first.clone();
@@ -23,14 +22,14 @@ pub(super) fn rows(
     all.plan.arms = [0, 1].map(|side| arm(sides[side], pairs, side)).to_vec();
     for (pair, condition) in pairs.iter().zip(conditions) {
         let one = &first.plan.cells[pair[0]];
-        same_work(one, &second.plan.cells[pair[1]], by_step)?;
+        same_work(one, &second.plan.cells[pair[1]], timed_by)?;
         for side in [0, 1] {
             let found = sides[side].rows;
             let cell = &found.plan.cells[pair[side]];
             let number = all.plan.cells.len();
             let mut joined =
                 Cell { arm: side, condition: condition.clone(), axes: Vec::new(), ..cell.clone() };
-            if by_step {
+            if timed_by == TimedBy::Step {
                 joined.spec.train.target = None;
             }
             all.plan.cells.push(joined);
@@ -49,7 +48,8 @@ pub(super) fn rows(
 
 /// Refuses cells that are after different targets, times to a target on different data, and times per step of steps that are not the same
 /// work.
-pub(crate) fn same_work(first: &Cell, other: &Cell, by_step: bool) -> Result<(), JoinError> {
+pub(crate) fn same_work(first: &Cell, other: &Cell, timed_by: TimedBy) -> Result<(), JoinError> {
+    let by_step = timed_by == TimedBy::Step;
     if !by_step && first.spec.train.target != other.spec.train.target {
         return Err(JoinError::OtherTarget { label: first.label.clone() });
     }

@@ -39,7 +39,7 @@ fn of_arm(rows: &SweepRows, arm: usize) -> SweepRows {
 fn every_arm_is_compared_with_itself() {
     let before = Sample { workers: vec![2, 4], ..Sample::duel() }.rows();
     let after = slower(&before, 1.3);
-    let joined = joined(sides(&before, &after), false).unwrap();
+    let joined = joined(sides(&before, &after), TimedBy::Recipe).unwrap();
     let found = verdicts(&joined.rows, &Options::default()).unwrap();
     let grades: Vec<_> =
         found.iter().filter_map(|verdict| Some((&*verdict.condition, verdict.grade?))).collect();
@@ -47,7 +47,7 @@ fn every_arm_is_compared_with_itself() {
     assert_eq!(grades, labels.iter().map(|label| (*label, Grade::Slower)).collect::<Vec<_>>());
     assert!(joined.alone.iter().all(Vec::is_empty));
     assert!(joined.doubts.contains(&Doubt::NotInTurn { apart: 86_400.0 }), "{:?}", joined.doubts);
-    let same = super::joined(sides(&before, &slower(&before, 1.0 + 1e-6)), false).unwrap();
+    let same = super::joined(sides(&before, &slower(&before, 1.0 + 1e-6)), TimedBy::Recipe).unwrap();
     let found = verdicts(&same.rows, &Options::default()).unwrap();
     // A difference of a millionth is certain where nothing else differs.
     let small = |grade: Grade| matches!(grade, Grade::NoDifference | Grade::SlowerSmall);
@@ -58,7 +58,7 @@ fn every_arm_is_compared_with_itself() {
 fn single_arms_are_compared_under_each_condition() {
     let rows = Sample { workers: vec![2, 4], ..Sample::duel() }.rows();
     let [ps, d] = [0, 1].map(|arm| of_arm(&rows, arm));
-    let joined = joined(sides(&ps, &d), false).unwrap();
+    let joined = joined(sides(&ps, &d), TimedBy::Recipe).unwrap();
     // A sweep takes its arms in turn.
     assert!(joined.doubts.is_empty(), "{:?}", joined.doubts);
     let conditions: BTreeSet<&str> = rows.plan.cells.iter().map(|cell| &*cell.condition).collect();
@@ -78,11 +78,11 @@ fn what_one_side_alone_has_is_named() {
     let few = slower(&Sample { workers: vec![4], ..Sample::duel() }.rows(), 2.0);
     let mut later = slower(&all, 2.0);
     later.runs.retain(|run| run.cell != 0);
-    let found = joined(sides(&all, &later), false).unwrap();
+    let found = joined(sides(&all, &later), TimedBy::Recipe).unwrap();
     assert_eq!(found.alone, [vec![all.plan.cells[0].label.clone()], Vec::new()]);
     // One cell each is one pair, whatever they are called.
     let [one, other] = [of_arm(&few, 0), of_arm(&few, 1)];
-    assert_eq!(joined(sides(&one, &other), false).unwrap().pairs.len(), 1);
+    assert_eq!(joined(sides(&one, &other), TimedBy::Recipe).unwrap().pairs.len(), 1);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn each_side_has_its_own_number_of_workers_commit_and_order_of_axes() {
     }
     let mut first = before.clone();
     first.plan.cells.iter_mut().for_each(|cell| cell.condition = "a=1 b=2".to_owned());
-    let found = joined(sides(&first, &after), false).unwrap();
+    let found = joined(sides(&first, &after), TimedBy::Recipe).unwrap();
     assert_eq!(found.pairs.len(), 2);
     let commit = found.rows.commit.clone().unwrap().0;
     assert!(commit.contains(" and feedface"), "{commit}");
@@ -119,21 +119,21 @@ fn what_was_measured_once_is_not_compared_with_itself() {
     let rows = Sample::duel().rows();
     let mut again = rows.clone();
     again.runs.iter_mut().for_each(|run| run.id = format!("reused-{}", run.id));
-    let error = joined(sides(&rows, &again), false).unwrap_err();
+    let error = joined(sides(&rows, &again), TimedBy::Recipe).unwrap_err();
     assert!(matches!(error, JoinError::MeasuredOnce { .. }), "{error}");
-    let error = joined(sides(&rows, &rows), false).unwrap_err();
+    let error = joined(sides(&rows, &rows), TimedBy::Recipe).unwrap_err();
     assert!(matches!(error, JoinError::SameRun { .. }), "{error}");
     let mut none = rows.clone();
     none.runs.clear();
-    assert!(matches!(joined(sides(&rows, &none), false), Err(JoinError::NothingInCommon { .. })));
+    assert!(matches!(joined(sides(&rows, &none), TimedBy::Recipe), Err(JoinError::NothingInCommon { .. })));
     let plain = Sample { target: None, ..Sample::duel() }.rows();
     let mut batch = slower(&plain, 1.1);
     batch.plan.cells.iter_mut().for_each(|cell| cell.spec.train.global_batch *= 2);
     assert!(matches!(
-        joined(sides(&plain, &batch), false),
+        joined(sides(&plain, &batch), TimedBy::Recipe),
         Err(JoinError::OtherWork { what: "global batch", .. })
     ));
     let other = slower(&plain, 1.1);
-    assert!(matches!(joined(sides(&rows, &other), false), Err(JoinError::OtherTarget { .. })));
-    assert!(joined(sides(&rows, &other), true).is_ok());
+    assert!(matches!(joined(sides(&rows, &other), TimedBy::Recipe), Err(JoinError::OtherTarget { .. })));
+    assert!(joined(sides(&rows, &other), TimedBy::Step).is_ok());
 }

@@ -9,7 +9,6 @@ mod tests;
 
 pub(crate) use group::{Group, Outcome};
 
-use recipe::Trial;
 use std::collections::BTreeSet;
 use store::{RunRow, SweepRows};
 
@@ -40,19 +39,6 @@ pub fn promoted(rows: &SweepRows, rung: u32) -> Option<Promotion> {
 pub(crate) fn is_in_vain(rows: &SweepRows) -> bool {
     let Some(search) = &rows.plan.search else { return false };
     Group::all(rows, search).iter().all(|group| group.outcome() == Outcome::NoneLeft)
-}
-
-/// The cells that are compared: of each arm under each condition the one that trains to the end. Before it is known which that is, the
-/// first stands for it. `None` if the sweep searches for nothing.
-pub(crate) fn compared(rows: &SweepRows) -> Option<BTreeSet<usize>> {
-    let search = rows.plan.search.as_ref()?;
-    let tried: BTreeSet<usize> =
-        rows.runs.iter().filter(|run| run.attempt.is_some()).map(|run| run.cell).collect();
-    let of_group = |group: Vec<&Trial>| {
-        let last = group.iter().find(|trial| tried.contains(&trial.cell)).or(group.first());
-        last.map(|trial| trial.cell)
-    };
-    Some(search.groups(&rows.plan).into_iter().filter_map(of_group).collect())
 }
 
 /// The runs that are known to be needed: of a search those of its rung under way, and of those before it.

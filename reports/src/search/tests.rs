@@ -4,6 +4,7 @@ use super::*;
 use crate::sample::{decided, searched};
 use crate::study::Study;
 use recipe::Metric;
+use recipe::Trial;
 use store::MetricRow;
 use store::RunState;
 

@@ -10,8 +10,8 @@ pub(crate) use judged_run::{JudgedRun, is_degraded};
 pub(crate) use level::own_time;
 
 use crate::ReportError;
+use crate::compared::compared;
 use crate::looks;
-use crate::search;
 use judged_run::judged;
 use recipe::{LayeredModel, Metric, Strategy, Target};
 use std::collections::BTreeMap;
@@ -158,7 +158,7 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
     let runs = RunsByCell::of(plan.cells.len(), planned, due);
     let mut found: Vec<Condition> = Vec::new();
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
-    let compared = search::compared(rows);
+    let compared = compared(rows);
     let is_compared = |number: usize| compared.as_ref().is_none_or(|cells| cells.contains(&number));
     let cells = plan.cells.iter().enumerate().filter(|(number, _)| is_compared(*number));
     for (number, cell) in cells.filter(|(_, cell)| cell.excluded.is_none()) {

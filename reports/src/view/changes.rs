@@ -1,18 +1,17 @@
 //! How each arm changed from one sweep of the page to the next.
 
-use crate::combined::{Change, Changes};
+use crate::combined::{Changes, SweepChange};
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
 use crate::verdict::whole_percent;
 use serde::Serialize;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) reading: String,
     pub(crate) answer: String,
-    pub(crate) rows: Vec<Change>,
+    pub(crate) rows: Vec<SweepChange>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -37,11 +36,11 @@ impl Section {
     }
 }
 
-fn answer(rows: &[Change]) -> String {
+fn answer(rows: &[SweepChange]) -> String {
     if rows.is_empty() {
         return "No arm of a sweep can be compared with itself in the sweep before.".to_owned();
     }
-    let changed = |classes: &[&str]| -> Vec<&Change> {
+    let changed = |classes: &[&str]| -> Vec<&SweepChange> {
         rows.iter().filter(|row| classes.contains(&row.class)).collect()
     };
     let sure = [
@@ -61,8 +60,8 @@ fn answer(rows: &[Change]) -> String {
 }
 
 /// `In 2026-11-20 d-sync workers=4 became slower (0.83× (0.80–0.87)).`
-fn became(rows: &[&Change], word: &str) -> String {
-    let one = |row: &&Change| {
+fn became(rows: &[&SweepChange], word: &str) -> String {
+    let one = |row: &&SweepChange| {
         let ratio = row.value.map_or_else(String::new, |_| format!(", {}", row.ratio));
         format!("{} (in {}{ratio})", row.label, row.now)
     };

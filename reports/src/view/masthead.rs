@@ -15,7 +15,7 @@ use crate::search;
 use crate::study::{ArmCell, Condition, EqualWeights, JudgedRun, Study, is_degraded};
 use crate::verdict::{Verdict, whole_percent};
 use crate::view::emulation;
-use crate::waiting;
+use crate::{blame, next_look};
 use record::Phase;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ impl Masthead {
         let parts = [
             if rows.plan.question.is_empty() { String::new() } else { name.clone() },
             number_format::plural(rows.plan.arms.len(), "arm"),
-            number_format::plural(looks::made(rows) + absent(rows), "run"),
+            number_format::plural(next_look::made(rows) + absent(rows), "run"),
             calendar::moment(rows.started),
             tagged(&rows.annotations),
             options.generated_by.clone(),
@@ -82,7 +82,7 @@ impl Masthead {
             question,
             verdict: [headline::headline(findings, verdicts)]
                 .into_iter()
-                .chain(waiting::summary(findings))
+                .chain(blame::summary(findings))
                 .collect::<Vec<_>>()
                 .join(" "),
             subtitle: subtitle.join(" · "),

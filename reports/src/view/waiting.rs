@@ -1,11 +1,12 @@
 //! Who waited for whom: a sentence and a bar for each worker, for each arm under each condition.
 
 use super::condition_title;
+use crate::blame::sentence;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, coordinate};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::study::PlacedCell;
-use crate::waiting::{Links, Share, Waiting, sentence};
+use crate::waiting::{Links, Share, Waiting};
 use recipe::Role;
 use record::Rank;
 use serde::Serialize;

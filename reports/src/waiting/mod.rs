@@ -1,9 +1,5 @@
 //! Who waited for whom: the rank that computes slowly, the rank whose link is slow, and the cost to the others.
 
-mod words;
-
-pub(crate) use words::{sentence, summary};
-
 use crate::statistics;
 use crate::study::{ArmCell, Condition, JudgedRun};
 use recipe::Role;

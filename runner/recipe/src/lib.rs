@@ -61,7 +61,7 @@ pub use spec::plan::{
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::{duration as parse_duration, share as parse_share};
 pub use spec::search::{Search, Trial, is_searched};
-pub use spec::strategy::{Split, Strategy};
+pub use spec::strategy::{ModelSplit, Strategy};
 pub use spec::strategy_choice::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,
 };

@@ -12,7 +12,12 @@ type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// A text without comments and without the tests at its end.
 fn code(text: &str) -> String {
-    let before_tests = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let is_tests = |at: &usize| {
+        let declared = text[*at..].lines().nth(2).unwrap_or_default();
+        declared.contains("mod ") && declared.ends_with('{')
+    };
+    let tests = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_tests);
+    let before_tests = &text[..tests.unwrap_or(text.len())];
     let lines = before_tests.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }

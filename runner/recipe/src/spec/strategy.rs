@@ -249,7 +249,7 @@ impl Strategy {
     }
 
     /// How the workers that hold one model together split it; `None` where each holds a whole one.
-    pub fn split(&self) -> Option<Split> {
+    pub fn split(&self) -> Option<ModelSplit> {
         self.options().split
     }
 
@@ -306,7 +306,7 @@ impl Strategy {
             Self::PipeSgd { warmup, .. } => Options { warm_up: *warmup, ..none },
             Self::Gmp { mp, scheme, average_every, least_ccr, .. } => Options {
                 period: average_every.unwrap_or(1),
-                split: Some(Split { parts: *mp, scheme: *scheme, least_ccr: *least_ccr }),
+                split: Some(ModelSplit { parts: *mp, scheme: *scheme, least_ccr: *least_ccr }),
                 ..none
             },
             Self::AsyncSgd { serve, staleness_bound } | Self::AsyncMsgd { serve, staleness_bound, .. } => {
@@ -328,13 +328,13 @@ struct Options {
     period: u64,
     staleness_bound: Option<u64>,
     serve: Option<Serve>,
-    split: Option<Split>,
+    split: Option<ModelSplit>,
     warm_up: Extent,
 }
 
 /// How workers split a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Split {
+pub struct ModelSplit {
     /// Workers that hold one model together.
     pub parts: u32,
     /// How the split layers take the rows of the group.

@@ -13,7 +13,7 @@ use crate::selected::{Selected, any_of};
 use clap::{Args, ValueEnum, ValueHint};
 use gate::Fault;
 use recipe::parse_share;
-use reports::{Joined, Options, Side, Verdict, joined};
+use reports::{Joined, Options, Side, TimedBy, Verdict, joined};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use store::{Store, SweepRows};
@@ -114,8 +114,9 @@ impl Compared {
         let sides = [Selected::of(&store, &args.first).await?, Selected::of(&store, &args.second).await?];
         let names = names(&sides);
         let by_step = args.metric == Some(CompareMetric::StepTime);
+        let timed_by = if by_step { TimedBy::Step } else { TimedBy::Recipe };
         let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
-        let mut joined = joined([side(0), side(1)], by_step)?;
+        let mut joined = joined([side(0), side(1)], timed_by)?;
         if args.metric == Some(CompareMetric::TimeToTarget) {
             has_target(&joined)?;
         }
@@ -197,7 +198,7 @@ mod tests {
         let sides = [found("last~1", before), found("last", after)];
         let names = names(&sides);
         let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
-        let joined = joined([side(0), side(1)], false).unwrap();
+        let joined = joined([side(0), side(1)], TimedBy::Recipe).unwrap();
         Compared { names, sides, joined }
     }
 

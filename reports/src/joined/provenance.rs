@@ -1,6 +1,6 @@
 //! Where the rows of several sweeps that are shown as one come from.
 
-use crate::joined::Side;
+use super::Side;
 use recipe::Redaction;
 use std::collections::BTreeSet;
 use store::{Annotations, SweepRows};

@@ -1,8 +1,8 @@
 //! Sentences on who waited for whom.
 
-use super::{Links, SlowLink, SlowRank, Waiting, longest};
 use crate::findings::Findings;
 use crate::number_format::{self, plural};
+use crate::waiting::{Links, SlowLink, SlowRank, Waiting, longest};
 use record::Rank;
 use std::collections::BTreeSet;
 
