@@ -1,6 +1,7 @@
 //! What differs between two selections beside what is compared, a sentence each.
 
 use super::Side;
+use super::rows::in_one_currency;
 use crate::number_format;
 use std::collections::BTreeSet;
 use store::{RunRow, SweepRows};
@@ -17,6 +18,10 @@ pub(super) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<String> {
         doubts.push(
             "The recipes differ in what they call sure or worse: the first one's settings count.".to_owned(),
         );
+    }
+    if !in_one_currency(first, second) {
+        doubts
+            .push("The sides have prices in different currencies, so that they are not compared.".to_owned());
     }
     let [one, other] = [0, 1].map(|side| seeds(joined, side));
     if one.is_disjoint(&other) {

@@ -1,7 +1,7 @@
 //! The rows of two selections as those of one sweep of two arms.
 
 use super::{JoinError, Side};
-use recipe::{Arm, Cell, Run};
+use recipe::{Arm, Cell, Prices, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Annotations, AttemptRow, RunRow, SweepRows};
 
@@ -17,6 +17,8 @@ pub(super) fn rows(
     all.plan.name = format!("{} and {}", sides[0].name, sides[1].name);
     all.plan.question = format!("Is {} faster than {}?", sides[1].name, sides[0].name);
     (all.plan.cells, all.plan.runs, all.runs) = (Vec::new(), Vec::new(), Vec::new());
+    all.plan.report.prices = Prices { currency: currency(first, second), cells: Vec::new() };
+    let is_priced = in_one_currency(first, second);
     // Its cells are not these.
     all.plan.search = None;
     all.plan.arms = [0, 1].map(|side| arm(sides[side], pairs, side)).to_vec();
@@ -33,6 +35,8 @@ pub(super) fn rows(
                 joined.spec.train.target = None;
             }
             all.plan.cells.push(joined);
+            let price = found.plan.report.prices.of(pair[side]).filter(|_| is_priced);
+            all.plan.report.prices.cells.push(price);
             for run in found.runs.iter().filter(|run| run.cell == pair[side]) {
                 let index = all.runs.len();
                 all.plan.runs.push(Run { cell: number, repeat: run.repeat, seed: run.seed });
@@ -57,6 +61,18 @@ pub(super) fn rows(
     origin(&mut all, first, second);
     all.annotations = annotations(sides);
     Ok(all)
+}
+
+fn currency(first: &SweepRows, second: &SweepRows) -> String {
+    let prices = [first, second].map(|rows| &rows.plan.report.prices);
+    let named = prices.into_iter().find(|prices| !prices.currency.is_empty());
+    named.map_or_else(String::new, |prices| prices.currency.clone())
+}
+
+/// Prices in two currencies cannot be compared. A side without prices has none.
+pub(super) fn in_one_currency(first: &SweepRows, second: &SweepRows) -> bool {
+    let [first, second] = [first, second].map(|rows| &rows.plan.report.prices);
+    first.is_none() || second.is_none() || first.currency == second.currency
 }
 
 /// What users say of both sides, each with its name. The tags are those of sweeps, and this is none.

@@ -4,6 +4,7 @@ pub(crate) mod accuracy;
 mod arm_lines;
 mod communication;
 mod conditions;
+pub(crate) mod cost;
 pub(crate) mod curves;
 mod described;
 mod drift;
@@ -62,6 +63,7 @@ pub(crate) struct View {
     pub(crate) fronts: Option<front::Fronts>,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
+    pub(crate) cost: Option<cost::Section>,
     pub(crate) drift: Option<drift::Drift>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     /// Each arm at its best, where rates or schedules vary.
@@ -108,6 +110,7 @@ impl View {
             fronts: front::Fronts::of(findings),
             verdicts: open.groups,
             boards: open.boards,
+            cost: cost::Section::of(findings),
             drift: drift::Drift::of(findings),
             accuracy: open.accuracy,
             conditions: open.folded,
