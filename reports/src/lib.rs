@@ -63,10 +63,22 @@ pub use verdict::{Verdict, VerdictRow};
 use data::Data;
 use findings::Findings;
 use std::collections::BTreeMap;
-use store::{SpanRow, SweepRows};
+use store::{Course, SpanRow, SweepRows};
 
-/// The spans of the runs that [`wanted_timelines`] names, by run id.
-pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
+/// The number of equal stretches that a run's time is divided into where the page shows its course.
+pub const STRETCHES: usize = 120;
+
+/// What a page shows of the steps of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// The spans of its timeline.
+    pub spans: Vec<SpanRow>,
+    /// Its workers over all of its time, in [`STRETCHES`] stretches.
+    pub course: Option<Course>,
+}
+
+/// The steps of the runs that [`wanted_timelines`] names, by run id.
+pub type Timelines = BTreeMap<String, Traced>;
 
 /// A page beyond this size gets a warning.
 const LARGE: usize = 2_000_000;
@@ -101,7 +113,7 @@ pub struct Page {
     pub data: Vec<DataFile>,
 }
 
-/// The runs whose spans the page shows: of each arm under each condition the median run by speed.
+/// The runs whose steps the page shows: of each arm under each condition the median run by speed.
 pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
     let study = study::Study::new(rows, None);
     let chosen = study.map(|study| view::chosen_runs(&study)).unwrap_or_default();

@@ -5,6 +5,7 @@ mod arm_lines;
 mod communication;
 mod conditions;
 pub(crate) mod cost;
+mod course;
 pub(crate) mod curves;
 mod described;
 mod drift;
@@ -116,7 +117,7 @@ impl View {
             conditions: open.folded,
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
-            waiting: waiting::Section::of(findings),
+            waiting: waiting::Section::of(findings, timelines),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             groups: groups::Section::of(findings),
@@ -193,8 +194,11 @@ mod tests {
         let rows = sample.rows();
         let options = Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Options::default() };
         let mut spans = timelines(&rows);
-        for spans in spans.values_mut() {
-            spans.retain(|span| span.step == 1 && span.rank.0 == 0);
+        for traced in spans.values_mut() {
+            traced.spans.retain(|span| span.step == 1 && span.rank.0 == 0);
+            for worker in traced.course.iter_mut().flat_map(|course| &mut course.workers) {
+                worker.stretches.truncate(8);
+            }
         }
         let view = {
             let findings = Findings::of(&rows, &options).unwrap();
