@@ -37,6 +37,7 @@ use args::ColourChoice;
 use clap::Parser;
 use exit::{Exit, Failure};
 use output::Console;
+use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -48,7 +49,10 @@ fn main() -> ExitCode {
         Console::new(output::Loudness::Usual).failure(&failure);
         return Exit::Usage.into();
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return misused(&usage),
+    };
     colours(cli.global.color);
     let console = Console::new(cli.global.loudness());
     explain_faults(&console);
@@ -66,6 +70,18 @@ fn main() -> ExitCode {
         }
         Err(_) => Exit::Internal.into(),
     }
+}
+
+/// Shows the help that was asked for, or what is wrong with the command line, which may quote anything.
+fn misused(usage: &clap::Error) -> ExitCode {
+    let text = output::calm(&usage.render().ansi().to_string());
+    // A closed pipe, or a failure of standard error, cannot be reported anywhere.
+    if usage.use_stderr() {
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        return Exit::Usage.into();
+    }
+    let _ = anstream::stdout().lock().write_all(text.as_bytes());
+    Exit::Done.into()
 }
 
 fn colours(choice: ColourChoice) {

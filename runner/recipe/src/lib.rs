@@ -69,3 +69,4 @@ pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, 
 pub use sweep::planner::{PlanRequest, plan};
 pub use sweep::repeat_count::{NoRepeatCount, RepeatCount};
 pub use text::render::{Colours, render};
+pub use text::turning::{spelled_out, turns_text};
