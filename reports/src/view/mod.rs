@@ -28,6 +28,7 @@ mod schedule;
 pub(crate) mod scoreboard;
 mod search;
 pub(crate) mod series;
+mod spread;
 mod staleness;
 mod target_label;
 mod timeline;
