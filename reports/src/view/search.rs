@@ -1,6 +1,8 @@
 //! How each arm found its settings: what every setting came to in each rung, and which went on.
 
-use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Table, Tick, arm_style, coordinate, marker};
+use crate::chart::{
+    Area, Figure, Frame, Key, Path, Scale, Sheet, Table, Tick, arm_style, coordinate, marker,
+};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::search::{Group, Outcome};
@@ -13,6 +15,9 @@ use store::SweepRows;
 
 /// More searches have no chart of their own; the table has them all.
 const MOST_CHARTS: usize = 12;
+
+/// Rows of a table on the page.
+const MOST_ROWS: usize = 200;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
@@ -73,8 +78,10 @@ impl Section {
         let values = |group: &Group| -> Vec<Vec<f64>> {
             group.trials.iter().map(|trial| values(rows, group, trial)).collect()
         };
+        // A figure has no table of choices beside it.
+        let most = if findings.sheet == Sheet::Page { MOST_CHARTS } else { groups.len() };
         let drawn: Vec<Drawn> =
-            groups.iter().take(MOST_CHARTS).map(|group| Drawn { group, each: values(group) }).collect();
+            groups.iter().take(most).map(|group| Drawn { group, each: values(group) }).collect();
         let charts = match range(&drawn) {
             Some(range) => {
                 let chart = |(number, drawn): (usize, &Drawn)| chart(findings, number, drawn, range);
@@ -216,22 +223,26 @@ fn range(drawn: &[Drawn]) -> Option<[f64; 2]> {
 
 /// `None` if no run of the search has ended.
 fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> Option<Chart> {
-    let rows = findings.rows();
     let Drawn { group, each } = drawn;
     let [low, high] = range;
     each.iter().flatten().next()?;
-    let area = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let page = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let area = findings.sheet.small(page);
     let unit = Unit::of_metric(group.metric);
     let margin = ((high - low) * 0.08).max(high.abs() * 1e-3);
     let y = Scale::new(low - margin..=high + margin, area.bottom..=area.top, unit.factor);
     let x = Scale::new(0.0..=f64::from(group.rungs()), area.left + 24.0..=area.right - 40.0, 1.0);
     let metric = metric_words(group.metric);
     let y_words = if unit.name.is_empty() { metric.clone() } else { format!("{metric} ({})", unit.name) };
-    let mut frame = area.frame(&x, &y, ["trained for".to_owned(), y_words]);
     let lengths = group.lengths();
+    let (x_words, labels) = match findings.sheet {
+        Sheet::Page => ("trained for".to_owned(), lengths.clone()),
+        Sheet::Figure { .. } => unit_apart(&lengths),
+    };
+    let mut frame = area.frame(&x, &y, [x_words, y_words]);
     let tick =
         |(place, label): (usize, &String)| Tick { at: coordinate(x.at(place as f64)), label: label.clone() };
-    frame.x_ticks = lengths.iter().enumerate().map(tick).collect();
+    frame.x_ticks = labels.iter().enumerate().map(tick).collect();
     let cell = group.cell();
     let outcome = group.outcome();
     let line = |(trial, values): (&&Trial, &Vec<f64>)| {
@@ -274,7 +285,7 @@ fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> 
                 }
             },
             reading: String::new(),
-            table: table(rows, group, each, &lengths, unit),
+            table: table(findings, drawn, &lengths, unit),
         },
         arm: arm.to_owned(),
         name,
@@ -284,7 +295,25 @@ fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> 
     })
 }
 
-fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String], unit: Unit) -> Table {
+/// The words of the axis with the unit of all lengths, which then stand without theirs: a figure has less room.
+fn unit_apart(lengths: &[String]) -> (String, Vec<String>) {
+    let split =
+        |length: &String| length.split_once(' ').map(|(number, unit)| (number.to_owned(), unit.to_owned()));
+    let parts: Option<Vec<(String, String)>> = lengths.iter().map(split).collect();
+    let parts = parts.unwrap_or_default();
+    let unit = |part: &(String, String)| part.1.trim_end_matches('s').to_owned();
+    match parts.first() {
+        Some(first) if parts.iter().all(|part| unit(part) == unit(first)) => {
+            let words = format!("trained for ({}s)", unit(first));
+            (words, parts.into_iter().map(|(number, _)| number).collect())
+        }
+        _ => ("trained for".to_owned(), lengths.to_vec()),
+    }
+}
+
+fn table(findings: &Findings, drawn: &Drawn, lengths: &[String], unit: Unit) -> Table {
+    let Drawn { group, each } = drawn;
+    let rows = findings.rows();
     let mut table = Table::new(["setting"]);
     table.columns.extend(lengths.iter().map(|length| format!("after {length}")));
     for (trial, values) in group.trials.iter().zip(each) {
@@ -296,7 +325,7 @@ fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String],
             .rows
             .push([setting_words(&trial.setting)].into_iter().chain((0..lengths.len()).map(text)).collect());
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, MOST_ROWS);
     table
 }
 

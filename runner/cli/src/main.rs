@@ -96,9 +96,10 @@ fn colours(choice: ColourChoice) {
 /// Sets up the libraries' log: warnings, or the levels that `-v` and `BAKEOFF_LOG` ask for.
 fn log_to(console: &Console) -> Result<(), Failure> {
     let usual = if console.loudness() == output::Loudness::Verbose {
-        "warn,launch=debug,store=debug"
+        "warn,usvg=error,launch=debug,store=debug"
     } else {
-        "warn"
+        // What it warns of, letters that no font has, is told by `figure`.
+        "warn,usvg=error"
     };
     let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());
     let asked = asked.map_or_else(|| usual.to_owned(), |text| text.to_string_lossy().into_owned());

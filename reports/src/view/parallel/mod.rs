@@ -100,7 +100,7 @@ impl Section {
         if all.iter().all(|way| way.quality.is_none()) {
             compared.metric = None;
         }
-        let canvas = Canvas::of(axes, &all, compared)?;
+        let canvas = Canvas::of(axes, &all, compared, findings.sheet)?;
         let arms: BTreeSet<usize> = all.iter().map(|way| way.arm).collect();
         let answer = answer(findings, axes, &all, &canvas);
         let drawn = thinned(&all);
