@@ -49,14 +49,13 @@ pub(super) fn apart(table: &Table) -> Table {
     for (place, name) in table.columns.iter().enumerate() {
         let cells: Vec<&str> =
             table.rows.iter().map(|row| row.get(place).map_or("", String::as_str)).collect();
-        match quantities(&cells).filter(|_| place > 0) {
-            Some(column) => column.lay(name, &mut out),
-            None => {
-                out.columns.push(name.clone());
-                for (row, cell) in out.rows.iter_mut().zip(cells) {
-                    row.push(cell.to_owned());
-                }
-            }
+        if let Some(column) = quantities(&cells).filter(|_| place > 0) {
+            column.lay(name, &mut out);
+            continue;
+        }
+        out.columns.push(name.clone());
+        for (row, cell) in out.rows.iter_mut().zip(cells) {
+            row.push(cell.to_owned());
         }
     }
     out

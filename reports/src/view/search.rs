@@ -160,6 +160,21 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     if groups.iter().any(|one| groups.iter().any(|other| unequal(one, other))) {
         said.push("Not all arms had the same number of settings: more of them find a better one.".to_owned());
     }
+    for group in groups {
+        let failed: Vec<String> = (0..group.rungs()).flat_map(|rung| group.failed(rung)).collect();
+        if !failed.is_empty() {
+            let place = if group.condition().is_empty() {
+                String::new()
+            } else {
+                format!(" at {}", group.condition())
+            };
+            said.push(format!(
+                "{} gave up {}{place} because a run failed, not because of what it came to; with `limits.retries` it is made again.",
+                findings.study.arm_name(group.cell().arm),
+                failed.join(", ")
+            ));
+        }
+    }
     let mut at_edge: BTreeMap<(&str, String, &str), usize> = BTreeMap::new();
     let mut tied = 0;
     for group in groups {
@@ -334,6 +349,16 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::sample::decided;
+
+    #[test]
+    fn a_setting_whose_run_failed_is_named() {
+        let mut rows = decided(&[0.1, 0.2, 0.4], 2, |_, rate, _| 0.9 - (rate - 0.2).abs() / 20.0);
+        let failed = rows.plan.search.as_ref().unwrap().trials[0].rungs[0];
+        rows.runs.iter_mut().find(|run| run.cell == failed).unwrap().state = store::RunState::Failed;
+        let section = Section::of(&Findings::of(&rows, &Options::default()).unwrap()).unwrap();
+        let told = "gave up lr=0.1 because a run failed, not because of what it came to; with `limits.retries` it is made again.";
+        assert!(section.cautions[0].ends_with(told), "{:?}", section.cautions);
+    }
 
     /// The second arm is ten points worse, and its chart shows it.
     #[test]
