@@ -72,3 +72,4 @@ pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 pub use sweep::planner::{PlanRequest, plan};
 pub use text::render::{Colours, render};
+pub use text::turning::{spelled_out, turns_text};

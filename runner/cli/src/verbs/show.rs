@@ -80,7 +80,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     }
     for (name, value) in facts {
         // The words of a worker's last error may be anything.
-        let value = value.replace(|letter: char| letter.is_control(), " ");
+        let value = value.replace(recipe::turns_text, " ");
         let _ = writeln!(out, "  {name:<14}{value}");
     }
     if let Some(attempt) = &detail.run.attempt {
