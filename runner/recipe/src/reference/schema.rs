@@ -99,7 +99,7 @@ fn value(key: &'static Key) -> Value {
             json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?bit/s|[kMG]?B/s) *$" })
         }
         Kind::Size => json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?B|[KMG]iB) *$" }),
-        Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
+        Kind::Slow | Kind::Faults => json!({ "type": "array", "items": table(key.path) }),
         Kind::LayerRows => {
             let row = json!({ "type": "array", "items": { "$ref": "#/definitions/layer" } });
             json!({ "type": "array", "minItems": 1, "items": row })
