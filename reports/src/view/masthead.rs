@@ -105,14 +105,13 @@ pub(crate) fn noted(annotations: &Annotations) -> Option<String> {
 
 fn marks(findings: &Findings) -> Vec<TrustMark> {
     let rows = findings.rows();
-    let attempts: Vec<&AttemptRow> = findings
-        .study
-        .conditions
-        .iter()
-        .flat_map(|c| &c.cells)
-        .flat_map(|e| &e.runs)
-        .map(|t| t.attempt)
-        .collect();
+    let judged: Vec<&JudgedRun> =
+        findings.study.conditions.iter().flat_map(|c| &c.cells).flat_map(|e| &e.runs).collect();
+    let attempts: Vec<&AttemptRow> = judged.iter().map(|judged| judged.attempt).collect();
+    // A rank that the recipe pauses is in no phase meanwhile.
+    let is_paused = |judged: &&&JudgedRun| !rows.plan.cells[judged.run.cell].spec.paused().is_zero();
+    let unpaused: Vec<&AttemptRow> =
+        judged.iter().filter(|judged| !is_paused(judged)).map(|judged| judged.attempt).collect();
     let mut marks = vec![repeats(findings), failures(findings)];
     marks.extend(degraded(findings));
     marks.extend(missing(findings));
@@ -126,7 +125,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         None => TrustMark::warns("code", "recipe not under version control"),
     });
     marks.extend(weights(findings));
-    marks.extend(coverage(&attempts));
+    marks.extend(coverage(&unpaused));
     marks.extend(recording(&attempts));
     marks.extend(cores(findings));
     marks.extend(gossip(findings));

@@ -137,7 +137,7 @@ impl Recorder {
     fn ship_now(&self) {
         let (shipped, done) = channel();
         if self.errands.send(Errand::Ship(shipped)).is_ok() {
-            // The thread answers at once, unless it panicked.
+            // It is done at once, unless that thread has panicked.
             let _ = done.recv_timeout(self.limit);
         }
     }

@@ -90,7 +90,7 @@ fn of_loss(strategy: &Strategy, rank: Rank, action: FaultAction) -> &'static str
         return "continues without it";
     }
     all_fail(&after, rank, &format!("{strategy:?}"));
-    // A rank that hangs is missed by whoever waits for it, and its neighbours are missed at the same moment.
+    // A rank that hangs is missed by all that wait for it, and its neighbours are missed at the same moment.
     let names = |(_, error): &(Rank, &StepError)| error.peer() == Some(rank);
     assert!(
         action != FaultAction::Kill || first_failures(&after).iter().any(names),

@@ -155,8 +155,12 @@ fn random(path: &str) -> Value {
 /// Completes the first part of an axis' path.
 fn axes() -> Value {
     let varied = lookup::children("").filter(|key| key.reach != Reach::Sweep && !key.later);
-    let properties: Map<String, Value> =
-        varied.map(|key| (key.name().to_owned(), json!({ "type": "object" }))).collect();
+    let axis = |key: &Key| match key.kind {
+        Kind::Table => json!({ "type": "object" }),
+        // Itself an axis: a list of values, or a range of draws.
+        _ => json!({ "type": ["array", "object"] }),
+    };
+    let properties: Map<String, Value> = varied.map(|key| (key.name().to_owned(), axis(key))).collect();
     // A path in quotes is one key: `"nodes.workers" = [2, 4]`.
     let quoted = json!({ "^[a-z][a-z-]*\\.": { "type": "array" } });
     json!({

@@ -26,7 +26,7 @@ fn failure(play: &Play) -> (FaultOrigin, bool, String) {
 }
 
 #[test]
-fn a_run_that_needs_the_rank_fails_as_ordered_whoever_says_so_first() {
+fn a_run_that_needs_the_rank_fails_as_ordered_in_any_order_of_the_news() {
     for events in [
         "struck 1, signal 1, wait 3",
         "struck 1, accuses 0 1, signal 1, wait 3",

@@ -37,7 +37,7 @@ fn rules_of(state: &str) -> Rules {
 }
 
 /// What can happen.
-const EVENTS: [&str; 34] = [
+const EVENTS: [&str; 35] = [
     "prepared 1",
     "differs 1",
     "beat 0",
