@@ -233,7 +233,10 @@ fn metric(rows: &SweepRows, search: &Search) -> Metric {
 
 /// The metric at the end of a run that ended as planned.
 fn score(run: &RunRow, metric: Metric) -> Option<f64> {
-    let attempt = run.attempt.as_ref().filter(|_| run.state == RunState::Done && is_judged(run))?;
+    let attempt = run
+        .attempt
+        .as_ref()
+        .filter(|_| matches!(run.state, RunState::Done | RunState::Degraded) && is_judged(run))?;
     let last = attempt.metrics.iter().rev().find(|row| row.metric == metric)?;
     Some(last.value).filter(|value| value.is_finite())
 }

@@ -179,7 +179,8 @@ fn runs(findings: &Findings) -> String {
         "{looked}{least}{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned{}, {} recorded. \
          A run that diverged or ran out of time is a result; one that failed or was interrupted is excluded and listed. \
          A degraded run, which lost a worker and continued, is excluded as well: from then on it had fewer workers, and the same accident ends a \
-         run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
+         run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck. Where the recipe itself lets a rank fail, it \
+         does so in every arm: a run that continued counts, and one that could not is a result without averages.",
         number_format::plural(findings.study.repeats(), "repeat"),
         match &rows.plan.search {
             Some(_) => number_format::plural(rows.plan.number_of_runs().1, "run"),

@@ -41,6 +41,7 @@ pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };
 pub use spec::family::{Availability, Choice, Family};
+pub use spec::fault::{FaultAction, FaultKind, PlannedFault};
 pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };

@@ -70,6 +70,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
         ("workers", line.spec.cluster.workers().to_string()),
     ];
     facts.extend(line.spec.emulation.words().into_iter().map(|words| ("emulated", words)));
+    facts.extend(line.spec.faults.iter().map(|fault| ("fault", fault.to_string())));
     let Annotations { tags, note, imported } = &detail.annotations;
     facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
     facts.extend((!note.is_empty()).then(|| ("note", note.clone())));

@@ -217,6 +217,9 @@ fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
     for line in output::fold(&facts.join(", "), width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
+    for words in &run.struck {
+        let _ = writeln!(out, "  {words}");
+    }
     let mut sheet = Sheet::new(&["who", "process", "step", "phase", "heard"]).right(&[1, 2]);
     for member in &run.members {
         let gone = member.process.is_here() && !member.process.lives();

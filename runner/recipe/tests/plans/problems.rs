@@ -237,7 +237,7 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
+            ("a fault of a link", &["[[faults]]\nkind = \"drop-link\"\nrank = 1\nstep = 2"]),
             ("a data set", &["[dataset]\nkind = \"text\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
         ],
@@ -297,7 +297,10 @@ workers   = 4
 inventory = "nodes.toml"
 server    = "local"
 slow      = [{ rank = 3, compute = 4.0 }, { rank = 0, link = 10.0 }]
-faults    = [{ rank = 2, at-step = 500, action = "kill" }]
+[[faults]]
+kind = "kill"
+rank = 2
+step = 500
 [network]
 bandwidth = "1Gbit/s"
 latency   = "50us"
