@@ -1,5 +1,5 @@
-// What is hidden, chosen, sorted and opened stands in the address behind `#`, so that a link shows the same. A section's name may stand first:
-// `#scoreboard&arms=-d-sync&sort=-scoreboard.time`. Only what the page has is looked for, so that any other address does nothing.
+// The state of the page (hidden, chosen, sorted, opened) stands in the address behind `#`, so that a link shows the same. A section's name may stand first:
+// `#scoreboard&arms=-d-sync&sort=-scoreboard.time`. Only parts of the page are looked for, so that any other address does nothing.
 const switches = [...document.querySelectorAll(".choice input")].map((input) => {
   const [, figure, kind] = input.name.match(/^(.*)-([a-z]+)$/);
   return { input, kind, value: `${figure}.${wordsOf(input.labels[0])}` };

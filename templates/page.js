@@ -105,7 +105,7 @@ const STYLES = [
   "display", "visibility", "opacity", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "font-family", "font-size", "font-weight", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order",
 ];
-// What is used elsewhere takes the colours of that place.
+// A part that is used elsewhere takes the colours of that place.
 const isUsed = (part) => part.id !== "" && document.querySelector(`use[href="#${CSS.escape(part.id)}"]`) !== null;
 const dressed = (element) => {
   const copy = element.cloneNode(true);

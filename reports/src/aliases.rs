@@ -5,7 +5,7 @@ use recipe::StrategyKind;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NodeRow, SweepRows};
 
-/// A name and what is shown in its place.
+/// A name and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// As it is in the store.

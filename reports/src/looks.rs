@@ -1,6 +1,6 @@
 //! Repeats until decided: what looking at a sweep several times costs.
 //!
-//! A sweep that is looked at k times, and stops where a comparison is settled, has k chances to claim what is not so. Each look
+//! A sweep that is looked at k times, and stops where a comparison is settled, has k chances to make a false claim. Each look
 //! tests at a k-th of the level (Bonferroni): p values and doubts count k times, and intervals are as wide as that takes, whichever look
 //! an arm stopped at. For tests that know of the arm and the look alone that holds for any dependence between looks; what shared
 //! variances add, which know of the other arms, is simulated.

@@ -31,7 +31,7 @@ pub fn looks_in_words(plan: &Plan) -> Option<String> {
     (!looks.is_empty()).then(words)
 }
 
-/// What is known of a sweep's comparisons after a look.
+/// The state of a sweep's comparisons after a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The cells of the plan that need more repeats: arms whose comparison with the baseline is open, and their baselines.

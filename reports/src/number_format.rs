@@ -45,7 +45,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}{rest}", grouped(whole))
 }
 
-/// As [`fixed`], with a plus sign for what is above zero.
+/// As [`fixed`], with a plus sign above zero.
 pub(crate) fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     let plus = value > 0.0 && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte));

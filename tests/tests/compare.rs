@@ -78,7 +78,7 @@ fn a_sweep_that_became_slower_is_found_and_what_it_differs_in_is_named() {
     assert_eq!(settings.len(), 1, "{settings:?}");
     assert_eq!(text(&settings[0], "key"), "compute.step-time");
     assert!(ended.stderr.contains("slower: d-sync, merged"), "{}", ended.stderr);
-    // The other way round it is faster, and nothing to fail at; what is not asked for does not fail either.
+    // The other way round it is faster, and nothing to fail at; a fault that is not asked for does not fail either.
     folder
         .run(["compare", "last", "last~1", "--fail-if", "slower,uncertain,worse"])
         .unwrap()

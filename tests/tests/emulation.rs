@@ -64,7 +64,7 @@ fn steps(trained: &Trained, rank: u32) -> Vec<&StepRecord> {
     trained.steps().filter(own).collect()
 }
 
-/// Compares each message's arrival with the moment at which it was handed to its card; answers how many could be.
+/// Compares each message's arrival with the moment at which it was handed to its card; returns how many could be.
 fn none_was_early(trained: &Trained, latency: u64, nanos_per_byte: impl Fn(Rank) -> u64) -> usize {
     let sent = spans(trained, Phase::Send);
     let received = spans(trained, Phase::Transfer);
@@ -170,7 +170,7 @@ fn a_measured_split_adds_up_to_the_step_and_a_straggler_takes_its_factor() {
     assert!(straggler >= 12 * (20_000_000 - 10), "{straggler}");
 }
 
-/// Nanoseconds, counted between all edges, for which `holds` of what is under way: how many of each list.
+/// Nanoseconds, counted between all edges, for which `holds` of the numbers of spans under way, one for each list.
 fn measured(lists: [&[(u64, u64)]; 3], holds: impl Fn([usize; 3]) -> bool) -> u64 {
     let mut edges: Vec<u64> = lists.iter().flat_map(|list| list.iter().flat_map(|at| [at.0, at.1])).collect();
     edges.sort_unstable();
@@ -209,7 +209,7 @@ fn what_a_pipeline_hides_is_what_its_spans_say_to_the_nanosecond() {
         let hidden: u64 = steps().map(|step| step.hidden.0).sum();
         let exposed: u64 = steps().map(|step| step.phases.exposed().0).sum();
         assert_eq!(hidden, measured(lists, |[_, works, beside]| works > 0 && beside > 0), "{rank}");
-        // While one lane wakes the other, the compute lane waits for what is over already.
+        // While one lane wakes the other, the compute lane waits for work that is over already.
         let open = measured(lists, |[.., beside]| beside > 0);
         let woken = measured(lists, |[own, _, beside]| own > 0 && beside == 0);
         assert_eq!(hidden + exposed, open + woken, "{rank}");

@@ -417,7 +417,7 @@ fn what_each_rank_told_and_ended_with_is_exported() {
         assert_eq!(mean.to_bits(), ((sum / 3.0) as f32).to_bits());
     }
     assert!(!folders["pipe-sgd"].join("final-rank-1.safetensors").exists(), "its ranks end with one model");
-    // Twelve steps at rates of four steps each; what is left in the pipe is applied at the rate after them.
+    // Twelve steps at rates of four steps each; gradients left in the pipe are applied at the rate after them.
     let rates = fs::read_to_string(folders["pipe-sgd"].join("rates.csv")).unwrap();
     let rows: Vec<Vec<f64>> = rates
         .lines()

@@ -1,4 +1,4 @@
-//! Layers that are not trained and auxiliary heads in real processes: what is learned, sent, evaluated and exported.
+//! Layers that are not trained and auxiliary heads in real processes: trained, sent, evaluated and exported weights.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::Desk;

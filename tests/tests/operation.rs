@@ -77,7 +77,7 @@ fn three_interrupts_mean_three_things() {
     driver.end(CLEAN).unwrap().with_code(130).unwrap();
     drop(held);
     interrupted(&desk);
-    // The next command clears away what is left of it.
+    // The next command removes its live folder.
     desk.run(["stop"]).unwrap().with_code(0).unwrap();
     assert_eq!(fs::read_dir(desk.at(".bakeoff/live")).unwrap().count(), 0);
 }

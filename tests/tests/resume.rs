@@ -123,7 +123,7 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
     }
 }
 
-/// Snapshots hold what is trained; the rest lies in a file of one attempt.
+/// Snapshots hold the trained weights; the rest lies in a file of one attempt.
 #[test]
 fn a_continued_run_exports_its_frozen_weights() {
     let desk = ended_early(&recipe("d-sync", "").replace("mnist-mlp", "cifar100-convex"), kill_driver);

@@ -1,4 +1,4 @@
-//! Repeats until decided, of real runs: what is settled early gets no more of them, and what is open gets all.
+//! Repeats until decided, of real runs: an arm that is settled early gets no more of them, and an open one gets all.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, gone, wait_until};
@@ -60,7 +60,7 @@ fn counts(desk: &Desk, state: &str) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Three runs of what is settled, and as many of the other arm as of the baseline: all six unless it was settled by chance.
+/// Three runs of the settled arm, and as many of the other arm as of the baseline: all six unless it was settled by chance.
 fn check(desk: &Desk) {
     let done = counts(desk, "done");
     assert_eq!((done["star"], done["twin"]), (3, done["d-sync"]), "{done:?}");

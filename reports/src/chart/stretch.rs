@@ -32,7 +32,7 @@ impl Stretch {
         }
     }
 
-    /// At most `count` values between two that lie at round amounts of what is stretched, with the decimals that each
+    /// At most `count` values between two that lie at round amounts of the stretched quantity, with the decimals that each
     /// needs once it is multiplied by `factor`. `None` if fewer than two fit: the range is too narrow for them.
     pub(crate) fn round_values(
         self,

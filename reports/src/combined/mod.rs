@@ -131,7 +131,7 @@ fn remarks(sides: &[Side<'_>], is_axis: bool) -> Vec<String> {
     remarks
 }
 
-/// What is said where the recipes would judge the same runs differently.
+/// The remark where the recipes would judge the same runs differently.
 fn other_rules(sweeps: &[SweepRows]) -> Option<String> {
     let rules = |rows: &SweepRows| {
         let report = &rows.plan.report;

@@ -95,7 +95,7 @@ impl Accuracies {
     }
 }
 
-/// Whether the grade claims what is not so of an accuracy that is higher by `gap`.
+/// Whether the grade makes a false claim of an accuracy that is higher by `gap`.
 fn is_false(grade: Quality, gap: f64) -> bool {
     let margin = THRESHOLDS.min_quality;
     match grade {

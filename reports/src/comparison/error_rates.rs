@@ -1,4 +1,4 @@
-//! How often the rule claims what is not so, and how often it finds what is: thousands of made-up sweeps through the real
+//! How often the rule makes a false claim, and how often it finds a true difference: thousands of made-up sweeps through the real
 //! comparison. Seeds are fixed, so that each rate is a number and not a chance.
 
 use super::made_up::{Draws, PLAIN, SWEEPS, Structure, Tail, Uneven};
@@ -42,7 +42,7 @@ struct Rates {
     found: f64,
 }
 
-/// Whether the grade claims what is not so of arms that are `ratio` times as fast.
+/// Whether the grade makes a false claim of arms that are `ratio` times as fast.
 pub(super) fn is_false(grade: Grade, ratio: f64) -> bool {
     let edge = 1.05;
     match grade {
@@ -329,7 +329,7 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
     }
 }
 
-/// The arms that reach a target near the end of what is watched are those that were fast.
+/// The arms that reach a target near the end of the watched time are those that were fast.
 #[test]
 fn claims_hold_for_several_arms_of_which_some_miss() {
     let late = |arms, repeats, uneven| Structure { arms, repeats, uneven, watched: 1.0, ..PLAIN };

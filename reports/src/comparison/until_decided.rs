@@ -1,4 +1,4 @@
-//! How often repeats until decided claim what is not so, and how many runs they save: made-up sweeps through the real looks.
+//! How often repeats until decided make a false claim, and how many runs they save: made-up sweeps through the real looks.
 
 use super::error_rates::{MOST_FALSE, is_false};
 use super::made_up::{Draws, PLAIN, Structure, Uneven};

@@ -67,7 +67,7 @@ pub(super) fn without_controls(svg: &str) -> String {
     svg.replace(|sign: char| sign.is_control() && sign != '\n', "\u{fffd}")
 }
 
-/// The rules of a sheet, each with its selector and what is between its braces.
+/// The rules of a sheet, each with its selector and its declarations.
 fn rules(sheet: &str) -> Vec<(&str, &str)> {
     let mut rules = Vec::new();
     let (mut begin, mut open, mut depth) = (0, 0, 0_usize);
@@ -240,7 +240,7 @@ impl Writer<'_> {
     }
 }
 
-/// The custom properties of a part and what is below it, and its own attributes.
+/// The custom properties of a part and its descendants, and its own attributes.
 struct Styled {
     custom: BTreeMap<String, String>,
     drawn: BTreeMap<&'static str, String>,

@@ -20,7 +20,7 @@ pub(crate) const FREQUENCY: f64 = 0.05;
 /// The largest probability, over all arms and conditions together, that equal runs spread as much.
 pub(crate) const SPREAD_P: f64 = 0.01;
 
-/// What is known of the machine while the judged runs were trained.
+/// The load of the machine while the judged runs were trained.
 pub(crate) struct Load {
     /// What may have disturbed them, a sentence each without a full stop; empty if nothing did.
     pub(crate) doubts: Vec<String>,

@@ -86,7 +86,7 @@ fn turns(baseline: &ArmCell, cell: &ArmCell) -> Option<Turns> {
     Some(Turns { arm: cell.arm, kind })
 }
 
-/// The repeats that both have, which are what is compared; all where they have none in common.
+/// The repeats that both have, which the comparison pairs; all where they have none in common.
 fn common_repeats(left: &ArmCell, right: &ArmCell) -> BTreeSet<u32> {
     let of = |cell: &ArmCell| cell.runs.iter().map(|judged| judged.run.repeat).collect::<BTreeSet<u32>>();
     let (left, right) = (of(left), of(right));

@@ -82,8 +82,8 @@ impl Straggler {
     }
 }
 
-/// Compares workers that step together: their steps are alike, so that the same one is always last. Answers how many
-/// rounds that were.
+/// Compares workers that step together: their steps are alike, so that the same one is always last. Returns the
+/// number of those rounds.
 pub(super) fn compare(ranks: &mut [RankRow], own_pace: bool) -> u64 {
     let paces = || ranks.iter().filter_map(|rank| Some((rank, rank.pace?)));
     let longest = paces().map(|(rank, pace)| (pace.own, rank.rank, rank.steady.steps)).max();

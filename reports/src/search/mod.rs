@@ -21,7 +21,7 @@ pub struct Promotion {
     pub words: Vec<String>,
 }
 
-/// What is promoted after the rung with this number, from 0. `None` if the sweep searches for nothing.
+/// The settings promoted after the rung with this number, from 0. `None` if the sweep searches for nothing.
 pub fn promoted(rows: &SweepRows, rung: u32) -> Option<Promotion> {
     let search = rows.plan.search.as_ref()?;
     let mut promotion = Promotion { needed: BTreeSet::new(), words: Vec::new() };

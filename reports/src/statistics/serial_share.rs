@@ -48,7 +48,7 @@ impl Amdahl {
         }
         let serial = (first * squares - second * mixed) / determinant;
         let parallel = (ones * second - mixed * first) / determinant;
-        // At the edge of what is possible the other part is fitted alone.
+        // Where one part would be negative, the other part is fitted alone.
         Some(match (serial < 0.0, parallel < 0.0) {
             (true, _) => Self { serial: 0.0, parallel: second / squares },
             (_, true) => Self { serial: first / ones, parallel: 0.0 },

@@ -27,7 +27,7 @@ pub(crate) struct Folded {
     /// CSS class and words of how sure that is.
     pub(crate) style: &'static str,
     pub(crate) standing: String,
-    /// What is said of the winner, without its name; a whole sentence if there is none.
+    /// The sentence on the winner, without its name; a whole sentence if there is none.
     pub(crate) sentence: String,
     pub(crate) verdicts: VerdictGroup,
     pub(crate) board: Board,

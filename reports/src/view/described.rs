@@ -19,7 +19,7 @@ pub(crate) type Names<'n> = &'n dyn Fn(usize) -> String;
 struct Findings(Vec<(f64, String)>);
 
 impl Findings {
-    /// `rank` orders the arms: the least is first, what is not a number last.
+    /// `rank` orders the arms: the least is first, NaN last.
     fn in_order(mut self) -> String {
         self.0.sort_by(|left, right| left.0.total_cmp(&right.0));
         let more = self.0.len().saturating_sub(NAMED);

@@ -163,7 +163,7 @@ impl Section {
     }
 }
 
-/// What is known of the links of conditions without an emulated network.
+/// The measured links of conditions without an emulated network.
 fn probes(findings: &Findings) -> Vec<String> {
     let sentence = |condition: &Condition<'_>| {
         let first = &findings.rows().plan.cells.get(condition.cells.first()?.index)?.spec;

@@ -30,7 +30,7 @@ pub(crate) struct FrontChart {
     /// Empty for a chart of all conditions.
     pub(crate) name: String,
     pub(crate) frame: Frame,
-    /// Between what is reached and what is not.
+    /// The edge of the region that the arms reach.
     pub(crate) stairs: String,
     pub(crate) points: Vec<FrontPoint>,
 }

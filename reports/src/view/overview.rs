@@ -1,4 +1,4 @@
-//! The picture that answers: times over one axis of conditions, or the winner under each pair of values of two.
+//! The picture of all conditions: times over one axis of conditions, or the winner under each pair of values of two.
 
 use super::arm_lines::{self, ArmLines, common_measure};
 use super::winner_map::{self, RowCrossing, Shared, Slice, Source, WinnerMap, about, hatch};

@@ -121,7 +121,7 @@ impl Values {
         [low.max(0.0), if series.higher_is_better() { high.min(1.0) } else { high }]
     }
 
-    /// From the least positive value; what is not positive lies at the lower edge.
+    /// From the least positive value; other values lie at the lower edge.
     fn logarithmic(&self) -> [f64; 2] {
         let positive = self.trained.iter().copied().filter(|value| *value > 0.0);
         let low = positive.reduce(f64::min).unwrap_or(1e-3);

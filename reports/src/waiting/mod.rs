@@ -71,7 +71,7 @@ pub(crate) struct SlowRank {
     pub(crate) others: f64,
 }
 
-/// What is known of the links.
+/// The finding on the links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Links {
     /// One link is slow.
@@ -260,7 +260,7 @@ mod tests {
     use crate::study::Study;
     use store::SweepRows;
 
-    /// What is found of each arm under the only condition.
+    /// The finding on each arm under the only condition.
     fn seen(rows: &SweepRows, each: impl Fn(&Waiting)) {
         let study = Study::new(rows, None).unwrap();
         study
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// What is said of the links of four workers with these transfers.
+    /// The finding on the links of four workers with these transfers.
     fn linked(transfers: &[TransferRow]) -> Links {
         let mut rows = Sample { arms: Sample::duel().arms[1..].to_vec(), ..Sample::duel() }.rows();
         let attempt = rows.runs[0].attempt.as_mut().unwrap();

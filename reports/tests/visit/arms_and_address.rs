@@ -1,4 +1,4 @@
-//! Arms are hidden on the whole page at once, and the address says what is shown.
+//! Arms are hidden on the whole page at once, and the address records the selection.
 
 use super::visit::{Visit, browser, visit_at};
 use reports::sample::{GridAxis, Sample, on_grid, timelines};

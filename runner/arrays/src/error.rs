@@ -51,7 +51,7 @@ pub enum ArrayRole {
     Labels,
 }
 
-/// What is wrong with an array. Positions are NumPy's indices, from 0.
+/// A problem with an array. Positions are NumPy's indices, from 0.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum ArrayFault {

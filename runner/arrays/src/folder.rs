@@ -154,7 +154,7 @@ impl Files {
         Ok(LabelledArrays { profile, train, test })
     }
 
-    /// What is wrong with files that are right by themselves.
+    /// Problems between files that are each right by themselves.
     fn disagreements(&self) -> Vec<ArrayError> {
         let Self { train_x, train_y, test_x, test_y } = self;
         let mut errors = Vec::new();

@@ -155,7 +155,7 @@ mod tests {
         folder
     }
 
-    /// What is said of a folder with this training file, by both readers.
+    /// The error of both readers for a folder with this training file.
     fn said(train: &[u8]) -> String {
         let folder = folder(train, &good());
         let error = load_safetensors(folder.path(), &mut |_| ()).unwrap_err();

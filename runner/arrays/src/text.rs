@@ -26,11 +26,11 @@ pub struct Text {
 pub struct TextError {
     /// As `dataset.path` gives it.
     pub file: PathBuf,
-    /// What is wrong with it: the rest of a sentence.
+    /// Its problem: the rest of a sentence.
     pub fault: TextFault,
 }
 
-/// What is wrong with a text.
+/// A problem with a text.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum TextFault {

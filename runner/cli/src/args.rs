@@ -85,7 +85,7 @@ pub(crate) struct RecipeArgs {
     /// Keep only the cells for which this holds, as in `nodes.workers >= 4`.
     #[arg(long, value_name = "EXPR")]
     pub(crate) only: Option<String>,
-    /// Repeats of each cell, in place of the recipe's; `3..24` for 3 at first, and up to 24 of what is open then.
+    /// Repeats of each cell, in place of the recipe's; `3..24` for 3 at first, and up to 24 while a comparison is open.
     #[arg(long, value_name = "N|N..M")]
     pub(crate) repeats: Option<RepeatCount>,
 }

@@ -28,7 +28,7 @@ pub(crate) fn of_specs(before: &RunSpec, now: &RunSpec) -> Vec<Difference> {
     let mut found = of_clusters(&before.cluster, &now.cluster);
     let [before, now] = [before, now].map(|spec| {
         let mut value = serde_json::to_value(spec).unwrap_or_default();
-        // Its places follow from what is said of it.
+        // Compared above; its seats follow from those settings.
         value.as_object_mut().and_then(|fields| fields.remove("cluster"));
         value
     });
@@ -101,7 +101,7 @@ fn collect(path: &str, before: &Value, now: &Value, found: &mut Vec<Difference>)
 /// The recipe's name of a setting.
 fn key(path: &str) -> String {
     if path == "emulation" {
-        return "what is emulated".to_owned();
+        return "the emulation".to_owned();
     }
     path.replace("train.length.", "train.")
         .replace("train.evaluate.steps", "train.evaluate (steps)")
@@ -185,7 +185,7 @@ mod tests {
         let step = |time: Duration| json!({ "emulation": { "compute": { "step_time": time } } });
         let [before, now] = [Duration::from_millis(20), Duration::from_secs(8)].map(step);
         assert_eq!(told(before.clone(), now), ["compute.step-time is 8s, was 20ms"]);
-        assert_eq!(told(json!({}), before), ["what is emulated is compute, was not set"]);
+        assert_eq!(told(json!({}), before), ["the emulation is compute, was not set"]);
         let scale = |scale: Value| json!({ "train": { "schedule": { "scale": scale } } });
         assert_eq!(
             told(scale(json!("none")), scale(json!({ "linear": { "reference_batch": 32 } }))),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use store::{EarlierRun, Store, StoreError};
 
-/// What is known of the runs of a plan's cells.
+/// Durations of the runs of a plan's cells: measured, of earlier sweeps, and predicted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durations {
     /// Number and sum of a cell's runs in this sweep.
@@ -28,7 +28,7 @@ pub(crate) enum Basis {
     Earlier,
     /// The models of the papers, for an emulated network and a stated computing time.
     Prediction,
-    /// What is known of other cells.
+    /// Durations of other cells.
     Others,
 }
 
@@ -67,7 +67,7 @@ impl Estimate {
 }
 
 impl Durations {
-    /// What is known before the first run.
+    /// The durations that are known before the first run.
     ///
     /// # Errors
     /// The store cannot be read.

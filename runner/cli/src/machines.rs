@@ -92,7 +92,7 @@ impl Nodes for Machines {
     }
 }
 
-/// Connects the hosts that can be reached; what is wrong with the others is returned.
+/// Connects the hosts that can be reached, and returns the errors of the others.
 pub(crate) async fn connect_each(nodes: &[Node], context: &Context<'_>) -> (Hosts, Vec<HostError>) {
     Hosts::connect_each(nodes, show_uploads(context)).await
 }

@@ -1,4 +1,4 @@
-//! The models of a plan, layer by layer: what comes out, weights, operations, and what is kept for the backward pass.
+//! The models of a plan, layer by layer: shape of the output, weights, operations, and values kept for the backward pass.
 
 use crate::output::human;
 use recipe::{FileLayer, Model, Parameter, PlacedLayer, Plan};

@@ -19,7 +19,7 @@ pub(crate) fn continuation(store: &Store, runs: &[RunId], spec: &RunSpec) -> Opt
     last_of_each.max_by_key(|continuation| continuation.checkpoint.samples)
 }
 
-/// Deletes what is kept of the attempts before `last`, with which these runs are done, and the checkpoints of all.
+/// Deletes the models of the attempts before `last`, with which these runs are done, and the checkpoints of all.
 pub(crate) fn delete_checkpoints(store: &Store, runs: &[RunId], last: &Path) {
     for attempt in with_checkpoints(store, runs) {
         if attempt != last {

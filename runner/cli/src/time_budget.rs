@@ -39,7 +39,7 @@ impl TimeBudget {
         (fitting < planned).then_some(fitting)
     }
 
-    /// What is said of it when no further run fits.
+    /// The message where no further run fits.
     pub(crate) fn used(&self, left: usize, expected: &Estimate) -> String {
         format!(
             "the time budget of {} is used: {} left, some {} {}; the same command continues with them",

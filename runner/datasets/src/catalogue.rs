@@ -18,7 +18,7 @@ pub struct PublicDataSet {
     pub folder: &'static str,
     /// Who made it, and on what terms.
     pub terms: &'static str,
-    /// What is fetched.
+    /// The files to download.
     pub archives: &'static [Archive],
 }
 

@@ -118,7 +118,7 @@ impl Download<'_> {
         }
     }
 
-    /// One request for what is missing.
+    /// One request for the missing bytes.
     fn attempt(&mut self, url: &str, part: &Path) -> Result<(), Broken> {
         let mut have = length(part);
         let expected = self.archive.bytes;
@@ -143,13 +143,13 @@ impl Download<'_> {
                 (begin, body)
             }
             Answer::Beyond => {
-                // What is here does not fit what is there.
+                // The bytes here do not fit the server's file.
                 fs::remove_file(part)
                     .map_err(|error| Broken::Disk(FetchError::file(part, "removed", error)))?;
                 return Err(Broken::Interrupted("it has no such bytes".into()));
             }
             Answer::Status(status @ (408 | 425 | 429 | 500..)) => {
-                return Err(Broken::Interrupted(format!("the server answers {status}")));
+                return Err(Broken::Interrupted(format!("the server returned status {status}")));
             }
             Answer::Status(status) => {
                 return Err(Broken::Refused(Refusal::Status { url: url.to_owned(), status }));
@@ -215,7 +215,7 @@ fn said(error: &io::Error) -> String {
     }
 }
 
-/// Copies what a reader brings into a fresh file, at most `limit` bytes of it; answers length and digest. One byte
+/// Copies a reader's bytes into a fresh file, at most `limit` of them; returns length and digest. One byte
 /// more than the limit is an error of kind `FileTooLarge`.
 pub(crate) fn copy_bounded(reader: &mut dyn Read, path: &Path, limit: u64) -> Result<(u64, String), Copying> {
     let mut sum = Sum::new(File::create(path).map_err(Copying::Write)?);

@@ -39,7 +39,7 @@ pub enum FetchError {
         /// What each source answered, in order.
         refusals: Vec<Refusal>,
     },
-    /// An archive with the right digest is not what is known of it.
+    /// An archive with the right digest does not have the known files.
     #[error("{archive} does not unpack as it should: {reason}")]
     Packing { archive: &'static str, reason: String },
 }
@@ -49,7 +49,7 @@ pub enum FetchError {
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum Refusal {
     /// It answered with another status than 200.
-    #[error("{url}: the server answers {status}")]
+    #[error("{url}: the server returned status {status}")]
     Status { url: String, status: u16 },
     /// It could not be reached, or fell silent, as often as was tried.
     #[error("{url}: {reason}{}", if *tries > 1 { format!(" ({tries} times)") } else { String::new() })]
@@ -59,15 +59,15 @@ pub enum Refusal {
         /// How often it was tried.
         tries: u32,
     },
-    /// What it has is of another length.
+    /// Its file has another length.
     #[error("{url}: has {} where {expected} bytes were expected", got.map_or("more".to_owned(), |got| format!("{got} bytes")))]
     Length {
         url: String,
         expected: u64,
-        /// What is there, as far as it is known.
+        /// The length of its file, as far as it is known.
         got: Option<u64>,
     },
-    /// What it has is something else.
+    /// Its file has another digest.
     #[error("{url}: has SHA-256 {got} where {expected} was published")]
     Digest { url: String, expected: &'static str, got: String },
     /// A folder has no such file.

@@ -1,5 +1,5 @@
-//! A data set into its folder: what is there and good stays, what is missing comes, and nothing half-done is ever
-//! seen under a file's own name.
+//! A data set into its folder: good files stay, missing ones come, and no half-done file is ever
+//! seen under its own name.
 
 use crate::catalogue::{Archive, KnownFile, PublicDataSet};
 use crate::download::Download;

@@ -30,7 +30,7 @@ impl Default for Patience {
     }
 }
 
-/// What a server answers.
+/// A server's reply.
 pub(crate) enum Answer {
     /// The file from the byte that was asked for, or from its beginning.
     Content {

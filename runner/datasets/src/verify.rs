@@ -77,7 +77,7 @@ pub(crate) fn look(
     }
 }
 
-/// A compressed file is good as it was published, or for what is in it.
+/// A compressed file is good as it was published, or by its content.
 fn compressed(archive: &Archive, file: &KnownFile, path: &Path, sums: &Sums) -> io::Result<FileState> {
     let published = archive.packing == Packing::Gzip;
     if published && digest::of_file(path)? == (archive.bytes, archive.sha256.to_owned()) {

@@ -169,7 +169,7 @@ impl Evaluator {
     }
 }
 
-/// What is measured on a split.
+/// The metrics of a split.
 struct Measures {
     split: Split,
     accuracy: Metric,

@@ -245,7 +245,7 @@ fn a_short_computation_hides_behind_the_transfers() {
     );
 }
 
-/// Every worker's own model is compared, also the one beside the centre, which answers for its rank.
+/// Every worker's own model is compared, also the one beside the centre, which stands for its rank.
 #[test]
 fn all_variants_put_the_same_models_aside() {
     for variant in VARIANTS {

@@ -1,4 +1,4 @@
-//! Whatever lies in the files of MNIST, reading them ends with samples or with an error that says what is wrong.
+//! Whatever lies in the files of MNIST, reading them ends with samples or with an error that names the problem.
 //!
 //! The first byte says how the files are packed, the next two (little endian) how long the first one is.
 

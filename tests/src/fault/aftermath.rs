@@ -1,4 +1,4 @@
-//! What is left of a run that went wrong, and whether it is what it has to be.
+//! The state after a run that went wrong, and whether it is as it has to be.
 
 use super::injection::{Hit, Scene};
 use super::{Case, Moment, ProcessFault};
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// A rank that is stopped before its first word is waited for until the deadline of the start-up, two minutes.
 const LIMIT_OF_START: Duration = Duration::from_secs(150);
 
-/// What is left of a run that went wrong.
+/// The state after a run that went wrong.
 #[derive(Debug)]
 pub struct FaultAftermath {
     /// How it went wrong.
@@ -34,7 +34,7 @@ pub struct FaultAftermath {
     pub intact: bool,
     /// What the database, or else the driver, says of the end.
     pub told: String,
-    /// What is not as it has to be.
+    /// Requirements that are not met.
     pub offences: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ impl FaultAftermath {
         if self.state == "running" || self.state == "pending" {
             self.offences.push(format!("the run is still `{}`", self.state));
         }
-        // What is over before the fault is not hurt by it.
+        // A run that is over before the fault is not hurt by it.
         let may_be_done = self.too_late || self.case.moment == Moment::ShutDown;
         if self.state == "done" {
             if !may_be_done {

@@ -33,7 +33,7 @@ impl Disk {
         let mut filler = File::create(self.folder.join(FILLER))?;
         for piece in [1 << 20, 4096, 1] {
             let zeros = vec![0; piece];
-            // The end of it is an error, and that is what is wanted.
+            // An error is the end of the room, as intended.
             while filler.write(&zeros).is_ok_and(|written| written > 0) {}
         }
         Ok(())

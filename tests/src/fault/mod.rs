@@ -37,7 +37,7 @@ pub enum Moment {
     MidRun,
     /// A snapshot is being written.
     Snapshot,
-    /// The last model is there: ranks say what is left to say, and leave.
+    /// The last model is there: ranks send their last messages, and leave.
     ShutDown,
 }
 
@@ -128,7 +128,7 @@ impl Case {
         Self { fault, moment, strategy, rank, delay }
     }
 
-    /// Makes a run, lets it go wrong, and looks at what is left.
+    /// Makes a run, lets it go wrong, and examines the state after it.
     pub fn play(self) -> anyhow::Result<FaultAftermath> {
         aftermath::play(self)
     }
@@ -156,7 +156,7 @@ impl Case {
                 if self.workers_step_alone() { 20 } else { 60 }
             }
             Moment::Snapshot => 200,
-            // What is survived has to end by itself, and not before its fault.
+            // A run that survives has to end by itself, and not before its fault.
             Moment::FirstStep if self.is_survived() => 40,
             Moment::MidRun if self.is_survived() => 1_000,
             _ => 1_000_000,

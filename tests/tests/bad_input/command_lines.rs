@@ -1,4 +1,4 @@
-//! What is mistyped.
+//! Mistyped command lines.
 
 use crate::row::{Row, hold};
 

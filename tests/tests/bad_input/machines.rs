@@ -33,7 +33,7 @@ fn fitting(then: &str) -> String {
     )
 }
 
-/// The environment is the first part of what is typed, as `NAME=value`.
+/// The environment is the first part of the command line, as `NAME=value`.
 pub(crate) const MACHINES: &[Row] = &[
     (
         "a log filter",

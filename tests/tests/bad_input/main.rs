@@ -1,7 +1,7 @@
 //! What users and machines get wrong: each case has an error that says where, what and what to do, and nothing is lost.
 //!
 //! A row is one thing that is broken. Before each, there is a store with one finished run; after it, the store is as it
-//! was, or, where the store itself is what is broken, its file is, byte for byte.
+//! was, or, where the store itself is broken, its file is, byte for byte.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 mod command_lines;

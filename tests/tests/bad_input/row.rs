@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) const CHECK: &[&str] = &["check", "recipe.toml"];
 pub(crate) const RUN: &[&str] = &["run", "recipe.toml"];
 
-/// One row: what is broken, what is typed then, the exit code, and what must be read.
+/// One row: the broken thing, the change that breaks it, the command line, the exit code, and words of the output.
 pub(crate) type Row = (&'static str, fn(&Desk), &'static [&'static str], i32, &'static [&'static str]);
 
 /// The recipe with one piece in place of another.

@@ -3,7 +3,7 @@
 use crate::{Arm, Ran};
 use recipe::{Compression, Route, Strategy};
 
-/// What is left of the loss, at most; a quarter of the right step leaves more, and no step all of it.
+/// The largest share of the loss that may be left; a quarter of the right step leaves more, and no step all of it.
 const LEARNED: f64 = 0.6;
 /// What all that follow the path of `d-sync` are held against: it, and it with half and with twice the rate.
 pub(crate) const MEASURES: [Arm; 3] = [("d-sync", ""), ("d-sync", "lr = 0.05"), ("d-sync", "lr = 0.2")];

@@ -164,8 +164,8 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
             let words = |each: u64| if asks { (each * made * WORD, each * made) } else { (0, 0) };
             let up = add(up, words(2));
             // Weights follow each note but the one with which the first server says that the run is over.
-            let answers = made - u64::from(server == 0);
-            Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, answers))))
+            let replies = made - u64::from(server == 0);
+            Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, replies))))
         }
         ExchangeThrough::AllReduce => {
             let Strategy::Gmp { mp: 1, average_every: None, .. } = ran.spec.strategy else { return None };

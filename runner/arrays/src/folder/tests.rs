@@ -42,7 +42,7 @@ fn loaded(folder: &Path) -> Result<LabelledArrays, ArrayError> {
     load(folder, &mut |_| ())
 }
 
-/// What is said of the folder with one file in place of another, by both readers; without the folder's path.
+/// The error of both readers for the folder with one file in place of another; without the folder's path.
 fn said(name: &str, bytes: &[u8]) -> String {
     let folder = folder();
     put(folder.path(), name, bytes);

@@ -18,7 +18,7 @@ pub struct LabelledTextError {
     pub fault: LabelledTextFault,
 }
 
-/// What is wrong with a file. Lines are counted from 1; that of a record is the one in which it begins.
+/// A problem with a file. Lines are counted from 1; that of a record is the one in which it begins.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum LabelledTextFault {

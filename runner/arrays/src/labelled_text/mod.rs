@@ -57,7 +57,7 @@ pub struct LabelledTextSurvey {
     pub lengths: Vec<u32>,
 }
 
-/// What is kept of the tokens of each text.
+/// How many tokens of each text are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     /// Nothing; they are counted.

@@ -1,4 +1,4 @@
-//! Folders of files written by hand: what comes out of them, and what is said of those that are wrong.
+//! Folders of files written by hand: the samples read from them, and the errors of invalid ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -226,7 +226,8 @@ fn quoted(field: &str) -> String {
 }
 
 proptest! {
-    /// What is written is read, by other means: words are looked for one by one, and their ranks counted anew.
+    /// The reader finds the texts that were written. The test computes them by other means: words are looked for one by one, and their
+    /// ranks counted anew.
     #[test]
     fn any_texts_are_read_as_they_were_written(
         texts in prop::collection::vec(("[a-c]", "[ ,\"'\nA-Da-d1\u{e9}-]{0,12}"), 2..12),

@@ -7,7 +7,7 @@ use crate::reuse::short;
 use std::path::Path;
 use store::{Bundled, BundledModels, BundledSweep, Selection, Store};
 
-/// Writes the bundle, and says what is in it and what is not.
+/// Writes the bundle, and lists its sweeps and the parts left out.
 pub(crate) async fn write(
     selection: &Selection,
     models: BundledModels,

@@ -59,7 +59,7 @@ impl Sending {
         }
     }
 
-    /// Takes what is left off the terminal.
+    /// Removes unfinished bars from the terminal.
     pub(crate) fn finish(self) {
         for bar in self.open.into_values().flatten() {
             bar.finish_and_clear();

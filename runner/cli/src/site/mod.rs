@@ -1,4 +1,4 @@
-//! A static site as files: what is written into its folder, and onto a branch of a repository.
+//! A static site as files, written into a folder or onto a branch of a repository.
 
 pub(crate) mod branch;
 pub(crate) mod folder;

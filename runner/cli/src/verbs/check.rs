@@ -47,17 +47,17 @@ pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, F
     let check = |path: &PathBuf| {
         planning::patiently(context.console, || recipe::plan(&DiskFiles, &PlanRequest::new(path), &machine))
     };
-    let answers: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
+    let checked: Vec<_> = args.recipes.iter().map(|path| (path.as_path(), check(path))).collect();
     match args.format {
-        Format::Human => answers.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,
+        Format::Human => checked.iter().try_for_each(|(path, answer)| tell(path, answer, context))?,
         Format::Json => {
-            output::json(&answers.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?;
+            output::json(&checked.iter().map(|(path, answer)| entry(path, answer)).collect::<Vec<_>>())?;
         }
     }
-    if answers.iter().any(|(_, answer)| answer.is_err()) {
+    if checked.iter().any(|(_, answer)| answer.is_err()) {
         return Ok(Exit::Usage);
     }
-    answers
+    checked
         .iter()
         .filter_map(|(_, answer)| answer.as_ref().ok())
         .try_for_each(|plan| planning::ask_the_worker(plan, context.console))?;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff data list                  what there is, and what is here
+  bakeoff data list                  the data sets, and which are here
   bakeoff data fetch mnist           into data/mnist, where recipes look
   bakeoff data verify mnist          compare it with what was published
   bakeoff data fetch cifar10 --from http://mirror.example/cifar

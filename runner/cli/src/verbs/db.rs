@@ -14,7 +14,7 @@ use store::{Prunable, PrunedSweep, Rebuilding, Selection, Store, StoreError, Sur
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff db info      where it is, how large, what is in it
+  bakeoff db info      its path, size and contents
   bakeoff db check     looks for damage; exit code 7 if there is any
   bakeoff db migrate   brings an older one up to date, as `run` does
   bakeoff db prune --older 90d --dry-run
@@ -43,7 +43,7 @@ enum Action {
     Check,
     /// Bring it up to date with this program; a copy of the old one is kept.
     Migrate,
-    /// Remove runs with their files, and sweeps that have none left; never what is under way.
+    /// Remove runs with their files, and sweeps that have none left; never a run under way.
     Prune(PruneArgs),
     /// Rebuild it from the runs' own directories; the old one is kept.
     Rebuild {

@@ -22,7 +22,7 @@ Examples:
   bakeoff diff 4F7K2Q9M 8C1XW0TB
   bakeoff diff 4F7K2Q9M 8C1XW0TB --format json | jq .settings
 
-`bakeoff list` shows the ids. What is equal is not shown. One run of each side
+`bakeoff list` shows the ids. Equal settings are not shown. One run of each side
 says nothing of a difference in speed: `bakeoff compare` does.";
 
 /// Arguments of `diff`.

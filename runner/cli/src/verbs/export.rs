@@ -34,7 +34,7 @@ Examples:
 
 Units stand in the names of the columns. A loss that is not a number is an
 empty field, with is_finite = 0. In Parquet a column is of 64-bit integers, of
-doubles or of text, and what is missing is null.
+doubles or of text, and a missing value is null.
 
 A trace opens in https://ui.perfetto.dev, which keeps it on your machine: a
 process is a node of a run, a thread a lane of a rank.

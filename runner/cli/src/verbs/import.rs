@@ -16,7 +16,7 @@ use store::{AlikeSweep, Imported, ImportedSweep, Importing, NodeRow, SweepStandi
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff import colleague.tar.gz --dry-run   check it, and show what is in it
+  bakeoff import colleague.tar.gz --dry-run   check it, and show its contents
   bakeoff import colleague.tar.gz             take its sweeps into the store
   bakeoff list \"origin=imported\"
   bakeoff compare last 01KBH7 -o page.html    with a sweep that was imported
@@ -36,7 +36,7 @@ pub(crate) struct ImportArgs {
     /// The bundles.
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
-    /// Check the bundles and show what is in them; import nothing.
+    /// Check the bundles and show their contents; import nothing.
     #[arg(long)]
     dry_run: bool,
     /// Words for people, or JSON for programs.

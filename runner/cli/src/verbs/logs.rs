@@ -19,7 +19,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff logs 4F7K2Q9M           every process of the run's last attempt
   bakeoff logs 4F7K2Q9M -w 2      rank 2
-  bakeoff logs 4F7K2Q9M -f        show what is added too, until the run ends";
+  bakeoff logs 4F7K2Q9M -f        show new lines too, until the run ends";
 
 /// Arguments of `logs`.
 #[derive(Debug, Args)]

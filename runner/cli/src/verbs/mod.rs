@@ -75,7 +75,7 @@ Exit codes:
     1  a fault of bakeoff itself
     2  wrong usage, or an invalid recipe
     3  nothing fits the selection
-    4  this machine cannot do what is asked, or data is missing; nothing was started
+    4  this machine lacks a resource, or data is missing; nothing was started
     5  finished, but runs failed, diverged, lost a rank, or missed their target
     6  `compare` found what `--fail-if` names
     7  the store cannot be used
@@ -88,7 +88,7 @@ Environment:
   BAKEOFF_DATA    folder of the data sets, in place of data
   BAKEOFF_WORKER  the worker program, in place of `bakeoff-worker` beside this one
   BAKEOFF_SSH     the program that reaches other machines, in place of `ssh`
-  BAKEOFF_CACHE   on a machine that runs ranks: folder of what is sent there, in
+  BAKEOFF_CACHE   on a machine that runs ranks: folder of files sent there, in
                   place of ~/.cache/bakeoff
   BAKEOFF_LOG     what the parts log to standard error, as in `launch=debug`
   NO_COLOR        no colours

@@ -59,7 +59,7 @@ pub(crate) struct NoiseArgs {
     json: bool,
 }
 
-/// What is printed as JSON.
+/// The printed JSON document.
 #[derive(Serialize)]
 struct Told<'a> {
     sweep: &'a str,

@@ -31,8 +31,8 @@ Examples:
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
 all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
 2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
-Layers take time in the proportion of their arithmetic, arithmetic on what is
-received is free. --from takes what the recipe does not state from a run: how
+Layers take time in the proportion of their arithmetic; arithmetic on received
+messages is free. --from takes what the recipe does not state from a run: how
 long a worker computes, and, of a run with the schedule `merged` or
 `merged-exact`, what each layer and each message took; it is surest of the same
 collective, and says so where messages follow no line.";
@@ -158,7 +158,7 @@ fn is_same_network(one: &Model, other: &Model) -> bool {
     }
 }
 
-/// What is asked for.
+/// A requested prediction.
 struct Request<'a> {
     args: &'a PredictArgs,
     source: Option<Source>,

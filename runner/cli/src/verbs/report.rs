@@ -1,4 +1,4 @@
-//! `bakeoff report`: the page of a sweep, from what is in the store.
+//! `bakeoff report`: the page of a sweep, from the store.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};

@@ -28,8 +28,8 @@ use store::{Driver, NewSweep, NodeId, NodeRow, Store, SweepId};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff run recipe.toml
-  bakeoff run recipe.toml                  again: only what is not finished
-  bakeoff run recipe.toml --repeats 10     add repeats to what is there
+  bakeoff run recipe.toml                  again: only unfinished runs
+  bakeoff run recipe.toml --repeats 10     add repeats to those there
   bakeoff run recipe.toml --repeats 3..24  until decided: 3 at first, at most 24
   bakeoff run recipe.toml --time-budget 30min   as many runs as fit
   bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
@@ -106,7 +106,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
 
 /// A plan to be trained.
 pub(crate) struct Training<'a> {
-    /// What is trained.
+    /// The plan whose runs are trained.
     pub(crate) plan: &'a Plan,
     /// The recipe as the user named it.
     pub(crate) recipe: &'a Path,

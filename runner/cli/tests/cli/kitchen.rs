@@ -23,7 +23,7 @@ pub(crate) struct Told {
     pub(crate) err: String,
 }
 
-/// A worker that answers for its version, logs a line for each start and fails.
+/// A worker that states its version, logs a line for each start and fails.
 pub(crate) const HAPLESS: &str =
     r#"echo '{"level":"ERROR","fields":{"message":"no luck today"}}' >&2; exit 3"#;
 

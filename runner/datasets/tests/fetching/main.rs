@@ -1,4 +1,4 @@
-//! Data sets over a real connection to a server of our own: all that can go wrong on the way, and what is left.
+//! Data sets over a real connection to a server of our own: all that can go wrong on the way, and the files left behind.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 mod server;
@@ -121,7 +121,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Fetches from a server with this script; answers what was told, and which bytes were asked for.
+/// Fetches from a server with this script; returns the progress that was reported, and which bytes were asked for.
 fn fetched(script: &[Reply]) -> (Vec<String>, Vec<Option<u64>>) {
     let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
     let server = published.serve(script);
@@ -130,7 +130,7 @@ fn fetched(script: &[Reply]) -> (Vec<String>, Vec<Option<u64>>) {
     (told, server.seen().into_iter().map(|(_, from)| from).collect())
 }
 
-/// Fails against a server with this script; answers the last refusal and the error.
+/// Fails against a server with this script; returns the last refusal and the error.
 fn refused(script: &[Reply]) -> (Refusal, FetchError) {
     let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
     let server = published.serve(script);
@@ -240,7 +240,7 @@ fn a_silent_server_is_given_up_and_keeps_what_it_sent() {
 fn what_a_source_will_not_give_is_told_with_its_address() {
     let (refusal, error) = refused(&[Reply::Status(404)]);
     assert!(matches!(refusal, Refusal::Status { status: 404, .. }), "{refusal}");
-    assert!(error.to_string().contains("/images.gz: the server answers 404"), "{error}");
+    assert!(error.to_string().contains("/images.gz: the server returned status 404"), "{error}");
     let (refusal, error) = refused(&[Reply::Wrong]);
     assert!(matches!(refusal, Refusal::Digest { .. }), "{refusal}");
     assert!(error.cure().contains("not what was published"), "{}", error.cure());
@@ -261,7 +261,7 @@ fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
     complete(&folder, &published);
     assert_eq!(second.seen()[0].1, Some(5000));
     assert!(
-        told.iter().any(|line| line.starts_with("refused: ") && line.ends_with("answers 403")),
+        told.iter().any(|line| line.starts_with("refused: ") && line.ends_with("returned status 403")),
         "{told:?}"
     );
     // Nothing listens there any more.
@@ -343,7 +343,7 @@ fn tar(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Fetches an archive with these entries, of which `set/a.bin` and `set/b.bin` are known; answers the folder.
+/// Fetches an archive with these entries, of which `set/a.bin` and `set/b.bin` are known; returns the folder.
 fn unpacked(
     entries: &[(&str, u8, &[u8])],
     known: [(&'static str, &[u8]); 2],

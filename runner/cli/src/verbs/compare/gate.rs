@@ -74,7 +74,7 @@ impl Compared {
         part(1) > part(0)
     }
 
-    /// What is so of any arm, and where, in the order of the faults. One claim is made of all conditions, so that each of them is tested
+    /// The faults that any arm has, and under which conditions, in the order of the faults. One claim is made of all conditions, so that each of them is tested
     /// at its part of the level (Bonferroni).
     pub(super) fn faults(&self, wanted: &[Fault]) -> Result<Vec<(Fault, Vec<String>)>, Failure> {
         let mut rows = self.joined.rows.clone();
