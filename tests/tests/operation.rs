@@ -128,6 +128,12 @@ fn status_shows_what_runs_and_stop_ends_it() {
         let status = shown();
         let live = &status["running"][0];
         assert_eq!((&live["driver"]["pid"], &live["recipe"]), (&scene.driver.pid().into(), &"long".into()));
+        let arm = &live["arms"][0];
+        assert_eq!(
+            (&arm["ended"], &arm["planned"], arm["name"].is_string()),
+            (&0.into(), &1.into(), true),
+            "{arm}"
+        );
         let run = &live["run"];
         assert_eq!((&run["stage"], &run["steps"]), (&"running".into(), &1_000_000.into()));
         assert!(run["steps-per-second"].as_f64().unwrap() > 0.0);

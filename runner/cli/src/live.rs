@@ -5,6 +5,7 @@
 //! container or on another machine is taken at its word while its file is young.
 
 use crate::exit::{Exit, Failure};
+use crate::live_curve::LiveCurve;
 use crate::output::human;
 use recipe::hex;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -45,6 +46,26 @@ pub(crate) struct Live {
     pub(crate) left_by: String,
     /// The run under way.
     pub(crate) run: Option<LiveRun>,
+    /// The arms, in the order of the plan.
+    #[serde(default)]
+    pub(crate) arms: Vec<LiveArm>,
+}
+
+/// An arm of a running sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct LiveArm {
+    pub(crate) name: String,
+    /// Its runs that have ended, or were reused.
+    pub(crate) ended: usize,
+    /// Those of them that did not end as planned.
+    pub(crate) troubled: usize,
+    /// All its runs by the plan: at most that many where the sweep decides as it goes.
+    pub(crate) planned: usize,
+    /// The evaluations of its newest run.
+    pub(crate) curve: LiveCurve,
+    /// The last of them, in words.
+    pub(crate) metric: Option<String>,
 }
 
 /// A run under way.
@@ -67,6 +88,9 @@ pub(crate) struct LiveRun {
     pub(crate) seconds_left: Option<u64>,
     /// The last evaluation, in words.
     pub(crate) metric: Option<String>,
+    /// Index of its arm among those of the sweep.
+    #[serde(default)]
+    pub(crate) arm: usize,
     /// The lost ranks of its run, in words.
     #[serde(default)]
     pub(crate) degraded: Option<String>,
@@ -255,6 +279,7 @@ mod tests {
             seconds_left: None,
             left_by: String::new(),
             run: None,
+            arms: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ mod exchanges;
 mod exit;
 mod export;
 mod live;
+mod live_curve;
 mod machines;
 mod model_table;
 mod output;

@@ -10,12 +10,13 @@ pub(crate) use transfer::Transfer;
 
 use crate::args::ProgressChoice;
 use crate::durations::Estimate;
-use crate::live::{Board, Live};
+use crate::live::{Board, Live, LiveArm};
+use crate::live_curve::LiveCurve;
 use crate::output::paint::{FAINT, paint, state_style};
 use crate::output::{self, Console, Loudness, human};
 use bars::Bars;
 use launch::Update;
-use recipe::{Plan, Run};
+use recipe::{Arm, Plan, Run};
 use record::Nanos;
 use run_view::RunView;
 use std::io::IsTerminal;
@@ -102,6 +103,7 @@ impl Progress {
             seconds_left: None,
             left_by: String::new(),
             run: None,
+            arms: arms(plan),
         };
         let mut state = self.state();
         state.board = Some((Board::new(store), live));
@@ -137,6 +139,7 @@ impl Progress {
     pub(crate) fn reused(&self, plan: &Plan, run: &Run) {
         let mut state = self.state();
         state.ended += 1;
+        state.count(plan, run, RunState::Done);
         let line = state.line(&paint(FAINT, "reused"), "reused", &state.title(plan, run));
         state.show();
         drop(state);
@@ -200,6 +203,7 @@ impl Progress {
         if !end.detail.is_empty() {
             parts.push(end.detail.to_owned());
         }
+        state.count(plan, run, end.state);
         state.run = None;
         let name = end.state.name();
         let line = state.line(&paint(state_style(end.state), name), name, &parts.join(", "));
@@ -229,7 +233,31 @@ impl Progress {
     }
 }
 
+/// The arms of a plan before its first run.
+fn arms(plan: &Plan) -> Vec<LiveArm> {
+    let planned = |arm: usize| plan.runs.iter().filter(|run| plan.cells[run.cell].arm == arm).count();
+    let live = |(number, arm): (usize, &Arm)| LiveArm {
+        name: arm.name.clone(),
+        ended: 0,
+        troubled: 0,
+        planned: planned(number),
+        curve: LiveCurve::default(),
+        metric: None,
+    };
+    plan.arms.iter().enumerate().map(live).collect()
+}
+
 impl State {
+    /// A run has ended, or its numbers were taken from another.
+    fn count(&mut self, plan: &Plan, run: &Run, end: RunState) {
+        // What its last moments brought.
+        self.post();
+        let arm = plan.cells[run.cell].arm;
+        let Some(arm) = self.board.as_mut().and_then(|(_, live)| live.arms.get_mut(arm)) else { return };
+        arm.ended += 1;
+        arm.troubled += usize::from(end != RunState::Done);
+    }
+
     /// The line about a run that ended, for the kind of progress that is shown.
     fn line(&self, painted: &str, word: &str, rest: &str) -> Option<String> {
         if self.bars.is_some() {
@@ -268,6 +296,14 @@ impl State {
             live.seconds_left = left.as_ref().map(|left| left.length.as_secs());
             live.left_by = left.map(|left| left.by()).unwrap_or_default();
             live.run = self.run.as_ref().map(|run| run.live(Instant::now()));
+            if let Some(run) = &self.run
+                && let Some(arm) = live.arms.get_mut(run.arm())
+            {
+                // An earlier run's curve stays until this one has a value.
+                if let Some(metric) = run.metric_words() {
+                    (arm.curve, arm.metric) = (run.curve().clone(), Some(metric));
+                }
+            }
             board.show(live);
         }
     }

@@ -1,6 +1,7 @@
 //! The run under way in one line: step, metric, time left, loss, and who is behind.
 
 use crate::live::{LiveMember, LiveRun};
+use crate::live_curve::LiveCurve;
 use crate::output::human;
 use launch::{Heartbeat, Member, RunPhase, Update};
 use recipe::{Cell, Extent, Metric, Target};
@@ -27,6 +28,8 @@ pub(crate) struct RunView {
     /// Those of an attempt before, which this one continues.
     samples_before: u64,
     metric: Option<(Metric, f64)>,
+    curve: LiveCurve,
+    arm: usize,
     in_rung: bool,
     /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
@@ -52,6 +55,8 @@ impl RunView {
             samples: 0,
             samples_before: 0,
             metric: None,
+            curve: LiveCurve::default(),
+            arm: cell.arm,
             in_rung: false,
             lost: BTreeSet::new(),
         }
@@ -96,6 +101,8 @@ impl RunView {
             Event::Step(step) => self.samples = self.samples.max(step.samples),
             Event::Metric(record) if record.judged && record.metric == self.watched() => {
                 self.metric = Some((record.metric, record.value));
+                let share = self.goal().map(|goal| record.samples as f64 / goal as f64);
+                self.curve.push(share.unwrap_or_default(), record.value);
             }
             _ => {}
         }
@@ -111,6 +118,16 @@ impl RunView {
     pub(crate) fn in_rung(mut self) -> Self {
         self.in_rung = true;
         self
+    }
+
+    /// Index of its arm in the plan.
+    pub(crate) fn arm(&self) -> usize {
+        self.arm
+    }
+
+    /// Its evaluations so far.
+    pub(crate) fn curve(&self) -> &LiveCurve {
+        &self.curve
     }
 
     /// How long the attempt has been under way.
@@ -168,6 +185,7 @@ impl RunView {
                 .map(|seconds| self.samples_here() as f64 / batch as f64 / seconds),
             seconds_left: self.left(now).map(|left| left.as_secs()),
             metric: self.metric_words(),
+            arm: self.arm,
             degraded: self.lost_words(),
             members: self.processes.iter().map(member).collect(),
         }

@@ -35,6 +35,11 @@ pub(crate) struct StatusArgs {
     watch: bool,
 }
 
+/// The most arms that are shown: the rest of a terminal is for the run under way.
+const MOST_ARMS: usize = 12;
+/// Columns of a curve.
+const COLUMNS: usize = 24;
+
 /// How often a watcher looks.
 const PACE: Duration = Duration::from_secs(1);
 
@@ -119,6 +124,7 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
                 let _ = writeln!(out, "  {line}");
             }
         }
+        arms(&mut out, live, width);
         if let Some(run) = &live.run {
             under_way(&mut out, run, (now - live.written).max(0) as u64, width);
         }
@@ -156,6 +162,39 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     let place = if driver.is_here() { String::new() } else { format!(" on {}", driver.host) };
     let _ = writeln!(out, "{}, process {}{place}, for {since}", paint(STRONG, recipe), driver.pid);
     let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
+}
+
+/// The arms with the curves of their newest runs, on one scale: the one under way first, then in the order of the plan.
+fn arms(out: &mut String, live: &Live, width: usize) {
+    let current = live.run.as_ref().map(|run| run.arm);
+    let mut order: Vec<usize> = (0..live.arms.len()).collect();
+    order.sort_by_key(|arm| Some(*arm) != current);
+    let shown = || order.iter().take(MOST_ARMS).filter_map(|arm| live.arms.get(*arm));
+    let ranges = || shown().filter_map(|arm| arm.curve.range());
+    let low = ranges().map(|(low, _)| low).reduce(f64::min);
+    let high = ranges().map(|(_, high)| high).reduce(f64::max);
+    let scale = low.zip(high).unwrap_or_default();
+    // A sweep that decides as it goes does not know all of its runs.
+    let planned: usize = live.arms.iter().map(|arm| arm.planned).sum();
+    let of = if planned > live.runs { "of at most" } else { "of" };
+    let mut sheet = Sheet::new(&["arm", "ended", of, "newest run", "last"]).right(&[1, 2]);
+    for arm in shown() {
+        let trouble =
+            if arm.troubled > 0 { format!(" ({} not as planned)", arm.troubled) } else { String::new() };
+        sheet.row(vec![
+            arm.name.as_str().into(),
+            format!("{}{trouble}", arm.ended).into(),
+            arm.planned.to_string().into(),
+            arm.curve.blocks(COLUMNS, scale).into(),
+            arm.metric.clone().unwrap_or_default().into(),
+        ]);
+    }
+    for line in sheet.render(width.saturating_sub(2)).lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    if let more @ 1.. = live.arms.len().saturating_sub(MOST_ARMS) {
+        let _ = writeln!(out, "  and {}", human::count(more, "more arm"));
+    }
 }
 
 /// A run that was last seen `ago` seconds ago.
@@ -221,4 +260,60 @@ fn left_in_words(status: &Status) -> Vec<String> {
         lines.extend(status.annotations.get(&left.sweep).map(said_of).filter(|said| !said.is_empty()));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::LiveArm;
+    use crate::live_curve::LiveCurve;
+    use store::Driver;
+
+    fn arm(number: usize, values: &[f64]) -> LiveArm {
+        let mut curve = LiveCurve::default();
+        for (step, value) in values.iter().enumerate() {
+            curve.push(step as f64 / 4.0, *value);
+        }
+        LiveArm {
+            name: format!("arm-{number}"),
+            ended: number,
+            troubled: number / 2,
+            planned: 5,
+            curve,
+            metric: values.last().map(|value| format!("test accuracy {value}")),
+        }
+    }
+
+    #[test]
+    fn arms_stand_with_their_curves_on_one_scale() {
+        let mut live = Live {
+            driver: Driver::this(),
+            sweep: String::new(),
+            recipe: String::new(),
+            argv: Vec::new(),
+            since: 0,
+            written: 0,
+            runs: 10,
+            ended: 0,
+            seconds_left: None,
+            left_by: String::new(),
+            run: None,
+            arms: vec![arm(0, &[0.0, 0.5]), arm(2, &[0.0, 0.5, 0.75, 1.0, 1.0])],
+        };
+        let mut out = String::new();
+        arms(&mut out, &live, 80);
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines[0].contains("arm") && lines[0].contains(" of ") && !out.contains("at most"), "{out}");
+        assert!(lines[2].ends_with("▁▁▁▁▁▅▅                   test accuracy 0.5"), "{out}");
+        assert!(
+            lines[3].contains("2 (1 not as planned)") && lines[3].contains("▁▁▁▁▁▅▅▅▅▅▅▆▆▆▆▆▆██████"),
+            "{out}"
+        );
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{out}");
+        live.runs = 4;
+        live.arms = (0..20).map(|number| arm(number, &[])).collect();
+        out.clear();
+        arms(&mut out, &live, 80);
+        assert!(out.contains("of at most") && out.contains("and 8 more arms"), "{out}");
+    }
 }
