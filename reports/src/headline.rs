@@ -1,8 +1,11 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
+use crate::axes::Axes;
 use crate::comparison::{Beside, Comparison, Grade, beside};
 use crate::findings::Findings;
 use crate::number_format;
+use crate::pays;
+use crate::scaling::{families, workers_axis};
 use crate::search;
 use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
@@ -20,7 +23,8 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     }
     let missed = all_missed(findings).map(|sentence| sentence + " ").unwrap_or_default();
     if findings.has_conditions() {
-        return missed + &tally(findings);
+        let said = [missed.trim().to_owned(), tally(findings)].into_iter().chain(distributed(findings));
+        return said.filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ");
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
     let said = match others.as_slice() {
@@ -238,6 +242,17 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
             format!("{} and {}", most.join(", "), last.as_ref())
         }
     }
+}
+
+/// Whether distributing pays, where the conditions differ in the number of workers alone.
+fn distributed(findings: &Findings) -> Option<String> {
+    let axes = Axes::of(&findings.study)?;
+    let families = families(&axes, workers_axis(findings, &axes)?);
+    let mut conditions = families.into_values();
+    conditions
+        .next()
+        .filter(|_| conditions.next().is_none())
+        .and_then(|all| pays::first_on_most(findings, &all))
 }
 
 /// For each arm the number of conditions with each grade; arms with equal numbers share a sentence.

@@ -12,6 +12,7 @@ mod chart;
 mod combined;
 mod compared;
 mod comparison;
+mod cost;
 mod crossing;
 mod data;
 mod error;
@@ -27,6 +28,7 @@ mod next_look;
 mod noise_floor;
 mod number_format;
 mod outlook;
+mod pays;
 mod phase_shares;
 mod redact;
 mod render;
@@ -66,10 +68,22 @@ pub use verdict::{Verdict, VerdictRow};
 use data::Data;
 use findings::Findings;
 use std::collections::BTreeMap;
-use store::{SpanRow, SweepRows};
+use store::{Course, SpanRow, SweepRows};
 
-/// The spans of the runs that [`wanted_timelines`] names, by run id.
-pub type Timelines = BTreeMap<String, Vec<SpanRow>>;
+/// The number of equal stretches that a run's time is divided into where the page shows its course.
+pub const STRETCHES: usize = 120;
+
+/// What a page shows of the steps of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// The spans of its timeline.
+    pub spans: Vec<SpanRow>,
+    /// Its workers over all of its time, in [`STRETCHES`] stretches.
+    pub course: Option<Course>,
+}
+
+/// The steps of the runs that [`wanted_timelines`] names, by run id.
+pub type Timelines = BTreeMap<String, Traced>;
 
 /// A page beyond this size gets a warning.
 const LARGE: usize = 2_000_000;
@@ -106,7 +120,7 @@ pub struct Page {
     pub data: Vec<DataFile>,
 }
 
-/// The runs whose spans the page shows: of each arm under each condition the median run by speed.
+/// The runs whose steps the page shows: of each arm under each condition the median run by speed.
 pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
     let study = study::Study::new(rows, None);
     let chosen = study.map(|study| view::chosen_runs(&study)).unwrap_or_default();

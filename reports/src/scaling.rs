@@ -1,6 +1,31 @@
 //! How an arm's speed changes with the number of its workers.
 
+use crate::axes::Axes;
+use crate::findings::Findings;
 use crate::statistics::{Amdahl, TimeOnWorkers};
+use std::collections::BTreeMap;
+
+/// The index of the axis whose values are the numbers of workers.
+pub(crate) fn workers_axis(findings: &Findings, axes: &Axes) -> Option<usize> {
+    let conditions = || findings.study.conditions.iter().zip(&axes.places);
+    (0..axes.ordered.len()).find(|axis| {
+        conditions().all(|(condition, places)| {
+            let value = axes.ordered[*axis].values[places[*axis]].number;
+            value.is_some_and(|number| (number - f64::from(condition.workers)).abs() < 0.5)
+        })
+    })
+}
+
+/// The conditions under each combination of values of the other axes.
+pub(crate) fn families(axes: &Axes, own: usize) -> BTreeMap<Vec<usize>, Vec<usize>> {
+    let mut found: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for (condition, places) in axes.places.iter().enumerate() {
+        let mut others = places.clone();
+        others.remove(own);
+        found.entry(others).or_default().push(condition);
+    }
+    found
+}
 
 /// An arm on one number of workers.
 #[derive(Clone, Copy)]

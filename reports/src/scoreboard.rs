@@ -42,7 +42,7 @@ pub(crate) struct TextCell {
 }
 
 impl TextCell {
-    fn missing() -> Self {
+    pub(crate) fn missing() -> Self {
         Self { text: "–".to_owned(), sort: f64::INFINITY }
     }
 
@@ -339,7 +339,7 @@ fn final_column(findings: &Findings, condition: &Condition, name: &'static str, 
 }
 
 /// Estimates in one unit, with the decimals that the uncertainty of the middle one supports.
-fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<TextCell> {
+pub(crate) fn aligned(estimates: &[Option<Estimate>], unit: impl Fn(f64) -> Unit) -> Vec<TextCell> {
     let known = || estimates.iter().flatten().filter(|estimate| estimate.value.is_finite());
     let unit = unit(known().map(|estimate| estimate.value).reduce(f64::min).unwrap_or(0.0));
     let mut decimals: Vec<usize> =

@@ -111,6 +111,7 @@ impl Tuned {
     fn add(&mut self, rows: &SweepRows, best: &ArmCell, condition: &str) {
         let number = self.rows.plan.cells.len();
         let cell = &rows.plan.cells[best.index];
+        self.rows.plan.report.prices.cells.push(rows.plan.report.prices.of(best.index));
         self.rows.plan.cells.push(Cell { condition: condition.to_owned(), axes: Vec::new(), ..cell.clone() });
         let judging = |run: &&RunRow| run.cell == best.index && run.repeat >= self.choosers;
         for run in rows.runs.iter().filter(judging).collect::<Vec<_>>() {
@@ -159,6 +160,7 @@ fn searches<'s, 'a>(findings: &'s Findings<'a>, searched: &BTreeSet<String>) -> 
 fn emptied(rows: &SweepRows) -> SweepRows {
     let mut plan = rows.plan.clone();
     (plan.cells, plan.runs) = (Vec::new(), Vec::new());
+    plan.report.prices.cells.clear();
     SweepRows { plan, runs: Vec::new(), ..rows.clone() }
 }
 

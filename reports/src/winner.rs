@@ -1,14 +1,15 @@
 //! Which arm won under a condition, and how sure that is: from the comparisons behind the verdicts.
 
-use crate::comparison::{Comparison, Grade, beside};
+use crate::comparison::{Comparison, Grade, beside_by};
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use crate::statistics::{Estimate, median};
-use crate::study::{ArmCell, Condition};
+use crate::study::{ArmCell, Condition, Resource};
 
 /// An arm with its time under one condition.
 pub(crate) struct Timed<'s, 'a> {
     pub(crate) cell: &'s ArmCell<'a>,
+    /// Or what these use of another resource.
     pub(crate) seconds: f64,
     /// The time with its unit.
     pub(crate) words: String,
@@ -16,6 +17,11 @@ pub(crate) struct Timed<'s, 'a> {
 
 /// The arms whose speed is compared, the fastest first: by geometric means, or by medians if a run of any of them has no time.
 pub(crate) fn timed<'s, 'a>(condition: &'s Condition<'a>, confidence: f64) -> Vec<Timed<'s, 'a>> {
+    timed_by(condition, confidence, Resource::Time)
+}
+
+/// The same, the cheapest in a resource first; without arms of which that is not known.
+fn timed_by<'s, 'a>(condition: &'s Condition<'a>, confidence: f64, resource: Resource) -> Vec<Timed<'s, 'a>> {
     let measure = condition.measure();
     let cells = || condition.cells.iter().filter(|cell| condition.lost(cell).is_none());
     let whole = cells().all(|cell| cell.values(measure).iter().all(|value| value.is_finite()));
@@ -27,7 +33,7 @@ pub(crate) fn timed<'s, 'a>(condition: &'s Condition<'a>, confidence: f64) -> Ve
             Estimate { value: median(&values).filter(|value| value.is_finite())?, interval: None }
         };
         let words = Unit::of_seconds(estimate.value).supported(estimate.value, estimate.uncertainty());
-        Some(Timed { cell, seconds: estimate.value, words })
+        Some(Timed { cell, seconds: estimate.value * cell.usage.rate(resource)?, words })
     };
     let mut found: Vec<Timed> = cells().filter_map(time).collect();
     found.sort_by(|left, right| left.seconds.total_cmp(&right.seconds));
@@ -112,11 +118,21 @@ pub(crate) fn winner(
     condition: &Condition,
     comparisons: &[Comparison],
 ) -> Option<Winner> {
+    winner_by(findings, condition, comparisons, Resource::Time)
+}
+
+/// The same for the arm that uses the least of a resource, by which the `comparisons` are.
+pub(crate) fn winner_by(
+    findings: &Findings,
+    condition: &Condition,
+    comparisons: &[Comparison],
+    resource: Resource,
+) -> Option<Winner> {
     let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
-    let mut sound = timed(condition, findings.thresholds.confidence);
+    let mut sound = timed_by(condition, findings.thresholds.confidence, resource);
     sound.retain(|timed| !worse(timed.cell));
     let compared = |timed: &Timed| {
-        let found = rivals(findings, condition, comparisons, timed.cell);
+        let found = rivals(findings, condition, comparisons, timed.cell, resource);
         let sound = |rival: &Rival| sound.iter().any(|other| other.cell.arm == rival.arm);
         found.into_iter().filter(sound).collect::<Vec<_>>()
     };
@@ -156,6 +172,7 @@ fn rivals(
     condition: &Condition,
     comparisons: &[Comparison],
     cell: &ArmCell,
+    resource: Resource,
 ) -> Vec<Rival> {
     let baseline = findings.study.baseline;
     let against = |found: &Comparison| {
@@ -171,7 +188,7 @@ fn rivals(
         return comparisons.iter().map(against).collect();
     }
     let own = comparisons.iter().find(|found| found.arm == cell.arm).map(against);
-    let others = beside(condition, cell, findings.thresholds);
+    let others = beside_by(condition, cell, findings.thresholds, resource);
     let others = others.into_iter().filter(|other| other.arm != baseline).map(|other| Rival {
         arm: other.arm,
         grade: other.grade,

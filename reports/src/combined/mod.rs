@@ -12,9 +12,9 @@ mod tests;
 pub use changes::{Changes, SweepChange};
 
 use crate::aliases::Aliases;
-use crate::joined::{Doubt, JoinError, Side, compared_cells, machines};
+use crate::joined::{Doubt, JoinError, Side, compared_cells, machines, prices};
 use crate::redact::public_rows;
-use recipe::{Arm, Redaction};
+use recipe::{Arm, Redaction, ReportSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use store::SweepRows;
 
@@ -61,7 +61,8 @@ pub fn combined(sweeps: &[SweepRows]) -> Result<Combined, CombineError> {
     let remarks_on_rules = other_rules(&public);
     if let Some(settings) = public.first().map(|rows| rows.plan.report.clone()) {
         for rows in &mut public {
-            rows.plan.report.clone_from(&settings);
+            let prices = std::mem::take(&mut rows.plan.report.prices);
+            rows.plan.report = ReportSettings { prices, ..settings.clone() };
         }
     }
     let baseline = public.first().and_then(baseline_of);
@@ -127,6 +128,9 @@ fn remarks(sides: &[Side<'_>], is_axis: bool) -> Vec<String> {
     let different: BTreeSet<_> = sides.iter().map(|side| machines(side.rows)).collect();
     if different.len() > 1 {
         remarks.push(Doubt::OtherMachines.to_string());
+    }
+    if !prices::in_one_currency(sides) {
+        remarks.push(Doubt::OtherCurrency.to_string());
     }
     remarks
 }

@@ -1,7 +1,7 @@
 //! The rows of several sweeps as those of one.
 
 use super::{ArmKey, SWEEP, arms_of};
-use crate::joined::{JoinError, Side, TimedBy, compared_cells, measured_once, provenance, same_work};
+use crate::joined::{JoinError, Side, TimedBy, compared_cells, measured_once, prices, provenance, same_work};
 use recipe::{Arm, AxisValue, Cell, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
@@ -19,6 +19,8 @@ pub(super) fn rows(
     all.plan.name = title(sides);
     all.plan.question = question(sides);
     (all.plan.cells, all.plan.runs, all.runs) = (Vec::new(), Vec::new(), Vec::new());
+    all.plan.report.prices = prices::none_yet(sides);
+    let is_priced = prices::in_one_currency(sides);
     // Its cells are not these.
     all.plan.search = None;
     all.plan.arms = arms(sides, baseline);
@@ -34,6 +36,8 @@ pub(super) fn rows(
                 same_work(&all.plan.cells[first], &cell, TimedBy::Recipe)?;
             }
             all.plan.cells.push(cell);
+            let price = side.rows.plan.report.prices.of(index).filter(|_| is_priced);
+            all.plan.report.prices.cells.push(price);
             for run in side.rows.runs.iter().filter(|run| run.cell == index) {
                 let place = all.runs.len();
                 all.plan.runs.push(Run { cell: joined, repeat: run.repeat, seed: run.seed });

@@ -3,6 +3,7 @@
 use super::*;
 use crate::sample::Sample;
 use crate::{Options, Timelines, page, verdict_rows};
+use recipe::Prices;
 use record::Nanos;
 
 const DAY: i64 = 86_400;
@@ -166,4 +167,23 @@ fn what_one_recipe_keeps_off_pages_is_on_none() {
     let options = Options { changes: all.changes, remarks: all.remarks, ..Options::default() };
     let html = page(&all.rows, &Timelines::new(), &options).unwrap().html;
     assert!(!html.contains("/home/ada"), "a path is on the page");
+}
+
+#[test]
+fn prices_stay_with_their_cells_unless_currencies_differ() {
+    let priced = |mut rows: SweepRows, currency: &str, factor: f64| {
+        let cells = (0..rows.plan.cells.len()).map(|cell| Some(factor * (1.0 + cell as f64))).collect();
+        rows.plan.report.prices = Prices { currency: currency.to_owned(), cells };
+        rows
+    };
+    let rows = duel();
+    let all =
+        combined(&[priced(rows.clone(), "EUR", 1.0), priced(later(&rows, 1, 1.0), "EUR", 10.0)]).unwrap();
+    let prices: Vec<Option<f64>> = (0..8).map(|cell| all.rows.plan.report.prices.of(cell)).collect();
+    assert_eq!(prices, [1.0, 2.0, 3.0, 4.0, 10.0, 20.0, 30.0, 40.0].map(Some));
+    assert_eq!(all.rows.plan.report.prices.currency, "EUR");
+    let mixed =
+        combined(&[priced(rows.clone(), "EUR", 1.0), priced(later(&rows, 1, 1.0), "USD", 1.0)]).unwrap();
+    assert!(mixed.rows.plan.report.prices.is_none());
+    assert!(mixed.remarks.iter().any(|remark| remark.contains("currencies")), "{:?}", mixed.remarks);
 }

@@ -97,7 +97,8 @@ impl Contrast {
             let values = [base, cell].map(|cell| logarithms(&cell.values(measure)));
             let usable = values.iter().all(|values| values.len() >= FEWEST_PAIRS);
             if let Some(unpaired) = statistics::difference(&values[0], &values[1]).filter(|_| usable) {
-                (mean, enough) = (Some(unpaired), true);
+                let shifted = Summary { mean: unpaired.mean + pairs.shift, ..unpaired };
+                (mean, enough) = (Some(shifted), true);
             }
         }
         // Where most pairs are whole, the bounds are part of the fit; a second test of the same data would double its errors.

@@ -57,6 +57,11 @@ impl Grade {
         }
     }
 
+    /// The name where costs are compared in place of times.
+    pub(crate) fn cost_name(self) -> String {
+        self.name().replace("faster", "cheaper").replace("slower", "dearer")
+    }
+
     /// The name, with the loss of quality that it was bought with.
     pub fn label(self, quality: Option<Quality>) -> String {
         let lost = self.compares() && quality.is_some_and(Quality::is_lost);

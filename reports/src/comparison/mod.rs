@@ -18,7 +18,7 @@ pub(crate) use same_weights::same_weights;
 
 use crate::looks;
 use crate::statistics::{self, PlacedSummary};
-use crate::study::{ArmCell, Condition, Lost, Measure, Study};
+use crate::study::{ArmCell, Condition, Lost, Measure, Resource, Study};
 use contrast::grade_family;
 use pairs::Pairs;
 
@@ -87,8 +87,14 @@ const MEASURES: [Measure; 3] = [Measure::TimeToTarget, Measure::StepsToTarget, M
 
 /// Compares the arms of each condition with the baseline; a condition without the baseline has no comparison.
 pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparison>> {
-    let mut found: Vec<Vec<Comparison>> =
-        study.conditions.iter().map(|condition| measured(condition, study.baseline, thresholds)).collect();
+    compare_by(study, thresholds, Resource::Time)
+}
+
+/// The same by what their times use of a resource: a ratio of costs is one of times, times the constant ratio of what a second uses.
+/// Arms of which that is not known have no comparison.
+pub(crate) fn compare_by(study: &Study, thresholds: Thresholds, resource: Resource) -> Vec<Vec<Comparison>> {
+    let measured = |condition| measured(condition, study.baseline, thresholds, resource);
+    let mut found: Vec<Vec<Comparison>> = study.conditions.iter().map(measured).collect();
     for measure in MEASURES {
         share_variance(&mut found, measure);
         for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
@@ -119,16 +125,57 @@ pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparis
     found
 }
 
-fn measured(condition: &Condition, baseline: usize, thresholds: Thresholds) -> Vec<Comparison> {
+fn measured(
+    condition: &Condition,
+    baseline: usize,
+    thresholds: Thresholds,
+    resource: Resource,
+) -> Vec<Comparison> {
     let Some(base) = condition.cell(baseline) else { return Vec::new() };
     let others = condition.cells.iter().filter(|cell| cell.arm != baseline);
-    others.map(|cell| compared(condition, cell, base, thresholds)).collect()
+    let compared = |cell| Some(compared(condition, cell, base, thresholds, Shift::of(cell, base, resource)?));
+    others.filter_map(compared).collect()
 }
 
-fn compared(condition: &Condition, cell: &ArmCell, base: &ArmCell, thresholds: Thresholds) -> Comparison {
+/// The logarithms of what a second of the baseline counts, relative to one of the arm.
+#[derive(Clone, Copy)]
+struct Shift {
+    to_target: f64,
+    of_steps: f64,
+}
+
+impl Shift {
+    /// By what a second uses of a resource; `None` where that is not known.
+    fn of(cell: &ArmCell, base: &ArmCell, resource: Resource) -> Option<Self> {
+        let rate = |cell: &ArmCell| cell.usage.rate(resource).filter(|rate| *rate > 0.0);
+        let shift = (rate(base)? / rate(cell)?).ln();
+        Some(Self { to_target: shift, of_steps: shift })
+    }
+
+    /// Of arms whose steps use other numbers of samples: by the time of a sample.
+    fn per_sample(cell: &ArmCell, base: &ArmCell) -> Self {
+        Self { to_target: 0.0, of_steps: (f64::from(cell.batch) / f64::from(base.batch)).ln() }
+    }
+
+    fn of_measure(self, measure: Measure) -> f64 {
+        match measure {
+            Measure::TimeToTarget => self.to_target,
+            Measure::StepTime => self.of_steps,
+            Measure::StepsToTarget => 0.0,
+        }
+    }
+}
+
+fn compared(
+    condition: &Condition,
+    cell: &ArmCell,
+    base: &ArmCell,
+    thresholds: Thresholds,
+    shift: Shift,
+) -> Comparison {
     let same_weights = same_weights(cell, base);
     let contrast = |measure: Measure| {
-        let mut pairs = Pairs::of(condition, cell, base, measure);
+        let mut pairs = Pairs::of(condition, cell, base, measure).shifted(shift.of_measure(measure));
         if same_weights.is_some() {
             // Both reach the target at the same moment of the same evaluation.
             pairs.grids = Default::default();
@@ -177,6 +224,49 @@ fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grad
     }
 }
 
+/// An arm under a condition, and what it is compared with under another one that has the same target.
+#[derive(Clone, Copy)]
+pub(crate) struct Across<'s, 'a> {
+    pub(crate) condition: &'s Condition<'a>,
+    pub(crate) cell: &'s ArmCell<'a>,
+    pub(crate) control: &'s ArmCell<'a>,
+}
+
+/// Compares arms with controls under other conditions, by their time to the target or of a sample; all of them are one family.
+pub(crate) fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison> {
+    let lost =
+        |asked: &Across| asked.condition.lost(asked.cell).or_else(|| asked.condition.lost(asked.control));
+    let compared = |Across { condition, cell, control }: &Across| {
+        compared(condition, cell, control, thresholds, Shift::per_sample(cell, control))
+    };
+    // What shares a control shares its runs, as the arms of a condition share the baseline's.
+    let controls = asked.chunk_by(|one, other| one.control.index == other.control.index);
+    let mut found: Vec<Vec<Comparison>> =
+        controls.map(|asked| asked.iter().map(compared).collect()).collect();
+    for measure in MEASURES {
+        share_variance(&mut found, measure);
+        let (mut family, mut alone) = (Vec::new(), Vec::new());
+        for (asked, comparison) in asked.iter().zip(found.iter_mut().flatten()) {
+            let place = if lost(asked).is_none() { &mut family } else { &mut alone };
+            place.extend(comparison.of_measure(measure));
+        }
+        grade_family(&mut family, alone.len(), thresholds);
+        // Nothing is claimed of the speed of these.
+        for contrast in alone {
+            grade_family(&mut [contrast], 0, thresholds);
+        }
+    }
+    for (asked, comparison) in asked.iter().zip(found.iter_mut().flatten()) {
+        comparison.grade = match asked.condition.lost(asked.cell) {
+            Some(Lost::Diverged) => Grade::Diverged,
+            Some(Lost::Missed) => Grade::DidNotReach,
+            None if lost(asked).is_some() => Grade::Open,
+            None => comparison.speed().grade,
+        };
+    }
+    found.into_iter().flatten().collect()
+}
+
 /// What is known of an arm's speed against another arm that need not be the baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside {
@@ -189,11 +279,24 @@ pub(crate) struct Beside {
 
 /// The grades of an arm against each other arm whose speed is compared, in the plan's order, corrected for their number.
 pub(crate) fn beside(condition: &Condition, leader: &ArmCell, thresholds: Thresholds) -> Vec<Beside> {
+    beside_by(condition, leader, thresholds, Resource::Time)
+}
+
+/// The same by what their times use of a resource.
+pub(crate) fn beside_by(
+    condition: &Condition,
+    leader: &ArmCell,
+    thresholds: Thresholds,
+    resource: Resource,
+) -> Vec<Beside> {
     let others = || condition.cells.iter().filter(|cell| cell.arm != leader.arm && !cell.runs.is_empty());
     let missed = others().filter(|cell| condition.lost(cell) == Some(Lost::Missed)).count();
     let mut found: Vec<Comparison> = others()
         .filter(|cell| condition.lost(cell).is_none())
-        .map(|other| Comparison { arm: other.arm, ..compared(condition, leader, other, thresholds) })
+        .filter_map(|other| {
+            let shift = Shift::of(leader, other, resource)?;
+            Some(Comparison { arm: other.arm, ..compared(condition, leader, other, thresholds, shift) })
+        })
         .collect();
     for measure in MEASURES {
         let mut family: Vec<&mut Contrast> =

@@ -24,11 +24,14 @@ pub(crate) struct Pairs {
     pub(crate) both_missed: usize,
     /// What the evaluation grid hides of the arm's and of the baseline's runs.
     pub(crate) grids: [Grid; 2],
+    /// What was added to the difference of their times: the logarithm of what a second of the baseline counts, relative to one of the
+    /// arm.
+    pub(crate) shift: f64,
 }
 
 impl Pairs {
     pub(crate) fn of(condition: &Condition, cell: &ArmCell, base: &ArmCell, measure: Measure) -> Self {
-        let horizon = horizon(condition, measure);
+        let horizon = horizon(condition, base, measure);
         let mut pairs = Self { grids: [cell, base].map(|cell| grid(cell, measure)), ..Self::default() };
         if cell.mostly_diverged() || base.mostly_diverged() {
             return pairs;
@@ -47,6 +50,13 @@ impl Pairs {
         pairs
     }
 
+    /// The same where a second of the baseline counts `exp(shift)` times as much as one of the arm.
+    pub(crate) fn shifted(mut self, shift: f64) -> Self {
+        self.differences.iter_mut().for_each(|difference| *difference = difference.shifted(shift));
+        self.shift += shift;
+        self
+    }
+
     /// Pairs of which both sides have a value.
     pub(crate) fn exact(&self) -> Vec<f64> {
         let exact = |difference: &Difference| match difference {
@@ -57,10 +67,10 @@ impl Pairs {
     }
 
     /// The differences with each bound in the place of a value. Of a pair of which neither side reached the target it is not known which
-    /// was slower: it counts as equal, and not as none, because those that reached may have been the fast ones.
+    /// was slower: their times count as equal, and not as none, because those that reached may have been the fast ones.
     pub(crate) fn bounds(&self) -> Vec<f64> {
         let mut bounds = censored::with_bounds(&self.differences);
-        bounds.extend(vec![0.0; self.both_missed]);
+        bounds.extend(vec![self.shift; self.both_missed]);
         bounds
     }
 
@@ -93,12 +103,12 @@ impl Pairs {
     }
 }
 
-/// The longest that any run of the condition was watched.
-fn horizon(condition: &Condition, measure: Measure) -> f64 {
+/// The longest that any run of the condition was watched, or of a baseline of another one.
+fn horizon(condition: &Condition, base: &ArmCell, measure: Measure) -> f64 {
     let watched = |cell: &ArmCell| {
         cell.runs.iter().map(|judged| watched(judged, cell, measure)).fold(0.0_f64, f64::max)
     };
-    condition.cells.iter().map(watched).fold(0.0, f64::max)
+    condition.cells.iter().chain([base]).map(watched).fold(0.0, f64::max)
 }
 
 fn watched(judged: &JudgedRun, cell: &ArmCell, measure: Measure) -> f64 {

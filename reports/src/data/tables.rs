@@ -3,10 +3,11 @@
 use super::csv::Csv;
 use crate::findings::Findings;
 use crate::machine::load;
+use crate::study::Usage;
 use std::collections::BTreeMap;
 use store::{AttemptRow, MetricRow, RunRow, RunState};
 
-const RUN_COLUMNS: [&str; 28] = [
+const RUN_COLUMNS: [&str; 31] = [
     "run",
     "id",
     "arm",
@@ -35,6 +36,9 @@ const RUN_COLUMNS: [&str; 28] = [
     "memory_pressure_share",
     "load",
     "frequency_khz",
+    "machines",
+    "ranks",
+    "machines_price_per_hour",
 ];
 
 pub(super) fn runs(findings: &Findings) -> String {
@@ -44,6 +48,9 @@ pub(super) fn runs(findings: &Findings) -> String {
         let attempt = run.attempt.as_ref();
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let hit = hits.get(&run.index).copied();
+        let plan = &findings.rows().plan;
+        let usage =
+            plan.cells.get(run.cell).map(|cell| Usage::of(&cell.spec, plan.report.prices.of(run.cell)));
         let weights = attempt.and_then(|a| a.weights.as_ref()).and_then(|weights| weights.as_ref().ok());
         csv.line(&[
             &run.index.to_string(),
@@ -74,6 +81,9 @@ pub(super) fn runs(findings: &Findings) -> String {
             &most(attempt, |used| used.memory_pressure),
             &most(attempt, |used| used.load),
             &most(attempt, |used| used.frequency),
+            &number(usage.map(|usage| usage.machines as u64)),
+            &number(usage.map(|usage| u64::from(usage.ranks))),
+            &usage.and_then(|usage| usage.hour).map(|hour| hour.to_string()).unwrap_or_default(),
         ]);
     }
     csv.text

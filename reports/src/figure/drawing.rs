@@ -10,7 +10,7 @@ use crate::render;
 use crate::study::Condition;
 use crate::view::curves::Panel;
 use crate::view::series::Series;
-use crate::view::{accuracy, forecast, forest, front, overview, phases, plane, scaling, scoreboard};
+use crate::view::{accuracy, cost, forecast, forest, front, overview, phases, plane, scaling, scoreboard};
 use crate::winner;
 use roxmltree::Document;
 use serde::Serialize;
@@ -115,6 +115,7 @@ impl Drawing {
             FigureName::Phases => phases_of(findings),
             FigureName::Forecast => forecast_of(findings),
             FigureName::Scoreboard => scoreboard_of(findings),
+            FigureName::Cost => Ok(cost_of(findings)),
         }
     }
 
@@ -411,4 +412,15 @@ fn scoreboard_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
         charts: Vec::new(),
         table,
     }))
+}
+
+fn cost_of(findings: &Findings) -> Option<Drawing> {
+    let found = cost::Section::of(findings)?;
+    Some(Drawing {
+        title: "Cost".to_owned(),
+        caption: found.said.iter().chain([&found.reading]).cloned().collect::<Vec<_>>().join(" "),
+        legend: Vec::new(),
+        charts: Vec::new(),
+        table: found.table(),
+    })
 }

@@ -25,11 +25,13 @@ pub enum FigureName {
     Forecast,
     /// The arms with their results; a table.
     Scoreboard,
+    /// What reaching the target costs; a table.
+    Cost,
 }
 
 impl FigureName {
     /// All of them, in the order of the page.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Winners,
         Self::Forest,
         Self::Scaling,
@@ -40,6 +42,7 @@ impl FigureName {
         Self::Phases,
         Self::Forecast,
         Self::Scoreboard,
+        Self::Cost,
     ];
 
     /// As users write it.
@@ -55,6 +58,7 @@ impl FigureName {
             Self::Phases => "phases",
             Self::Forecast => "forecast",
             Self::Scoreboard => "scoreboard",
+            Self::Cost => "cost",
         }
     }
 
@@ -71,6 +75,9 @@ impl FigureName {
             Self::Phases => "where the time of a step goes",
             Self::Forecast => "predicted and measured step times",
             Self::Scoreboard => "the arms of one condition with their results, as a table only",
+            Self::Cost => {
+                "what it costs to reach the target: machine time, rank time, price, as a table only"
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What differs between two selections beside what is compared.
 
 use super::Side;
+use super::prices::in_one_currency;
 use crate::number_format;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,6 +19,8 @@ pub enum Doubt {
     },
     /// Other thresholds in the recipes.
     OtherThresholds,
+    /// Prices in different currencies.
+    OtherCurrency,
     /// No seed on both sides.
     NoCommonSeed,
 }
@@ -37,6 +40,8 @@ impl fmt::Display for Doubt {
             Self::OtherThresholds => text.write_str(
                 "The recipes differ in what they call sure or worse: the first one's settings count.",
             ),
+            Self::OtherCurrency => text
+                .write_str("The sides have prices in different currencies, so that they are not compared."),
             Self::NoCommonSeed => text
                 .write_str("The sides have no seed in common, so that their runs are not compared in pairs."),
         }
@@ -53,6 +58,9 @@ pub(super) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<Doubt> {
     let [one, other] = [first, second].map(|rows| &rows.plan.report);
     if (one.min_quality, one.confidence) != (other.min_quality, other.confidence) {
         doubts.push(Doubt::OtherThresholds);
+    }
+    if !in_one_currency(&sides) {
+        doubts.push(Doubt::OtherCurrency);
     }
     let [one, other] = [0, 1].map(|side| seeds(joined, side));
     if one.is_disjoint(&other) {

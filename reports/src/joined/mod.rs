@@ -4,6 +4,7 @@
 //! whatever they are called.
 
 mod doubts;
+pub(crate) mod prices;
 pub(crate) mod provenance;
 mod rows;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The rows of two selections as those of one sweep of two arms.
 
-use super::{JoinError, Side, TimedBy, provenance};
+use super::{JoinError, Side, TimedBy, prices, provenance};
 use recipe::{Arm, Cell, Run, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AttemptRow, RunRow, SweepRows};
@@ -17,6 +17,8 @@ pub(super) fn rows(
     all.plan.name = format!("{} and {}", sides[0].name, sides[1].name);
     all.plan.question = format!("Is {} faster than {}?", sides[1].name, sides[0].name);
     (all.plan.cells, all.plan.runs, all.runs) = (Vec::new(), Vec::new(), Vec::new());
+    all.plan.report.prices = prices::none_yet(&sides);
+    let is_priced = prices::in_one_currency(&sides);
     // Its cells are not these.
     all.plan.search = None;
     all.plan.arms = [0, 1].map(|side| arm(sides[side], pairs, side)).to_vec();
@@ -33,6 +35,8 @@ pub(super) fn rows(
                 joined.spec.train.target = None;
             }
             all.plan.cells.push(joined);
+            let price = found.plan.report.prices.of(pair[side]).filter(|_| is_priced);
+            all.plan.report.prices.cells.push(price);
             for run in found.runs.iter().filter(|run| run.cell == pair[side]) {
                 let index = all.runs.len();
                 all.plan.runs.push(Run { cell: number, repeat: run.repeat, seed: run.seed });

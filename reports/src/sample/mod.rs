@@ -207,6 +207,7 @@ impl Sample {
                 min_quality: 0.01,
                 confidence: 0.95,
                 redact: Vec::new(),
+                prices: recipe::Prices::default(),
             },
         }
     }

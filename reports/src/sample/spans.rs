@@ -1,9 +1,9 @@
 //! Spans of made-up runs: each rank computes, then sends, waits and adds hop by hop; one step has a straggler.
 
 use super::noise::Noise;
-use crate::Timelines;
+use crate::{STRETCHES, Timelines, Traced};
 use record::{LaneId, Nanos, Phase, Rank};
-use store::{AttemptRow, RankRow, SpanRow, SweepRows};
+use store::{AttemptRow, Course, CourseStep, RankRow, SpanRow, SweepRows, WorkerCourse};
 
 /// Spans for the runs that a page asks for.
 pub fn timelines(rows: &SweepRows) -> Timelines {
@@ -11,8 +11,8 @@ pub fn timelines(rows: &SweepRows) -> Timelines {
         .into_iter()
         .filter_map(|id| {
             let run = rows.runs.iter().find(|run| run.id == id)?;
-            let spans = spans(run.attempt.as_ref()?, run.seed);
-            Some((id, spans))
+            let attempt = run.attempt.as_ref()?;
+            Some((id, Traced { spans: spans(attempt, run.seed), course: course(attempt, run.seed) }))
         })
         .collect()
 }
@@ -47,6 +47,25 @@ fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
         }
     }
     spans
+}
+
+/// The workers' steps at their mean pace, a few of them longer.
+fn course(attempt: &AttemptRow, seed: u64) -> Option<Course> {
+    let mut noise = Noise(seed + 17);
+    let paced = attempt.ranks.iter().filter_map(|rank| Some((rank, rank.pace?.own)));
+    let workers = paced.map(|(rank, own)| {
+        let mut step = |place: usize| {
+            let hiccup = if place % 47 == 13 * (rank.rank.0 as usize + 1) { 2.4 } else { 1.0 };
+            Nanos((own.0 as f64 * hiccup * (1.0 + 0.06 * noise.next())) as u64)
+        };
+        let stretches: Vec<Option<Nanos>> = (0..STRETCHES).map(|place| Some(step(place))).collect();
+        let longest = stretches.iter().flatten().max().copied().unwrap_or_default();
+        let longest = CourseStep { step: 300, begin: Nanos(300 * own.0), own: longest };
+        WorkerCourse { rank: rank.rank, steps: rank.steady.steps, longest, stretches }
+    });
+    let workers: Vec<WorkerCourse> = workers.collect();
+    let course = Course { from: Nanos(0), to: attempt.training.unwrap_or_default(), workers };
+    (!course.workers.is_empty()).then_some(course)
 }
 
 /// Phases of one step in milliseconds: compute, then six hops of sending, waiting, moving and adding.

@@ -25,6 +25,19 @@ pub(crate) enum Difference {
     SubtrahendNever(f64),
 }
 
+impl Difference {
+    /// The difference with something added to it, or to its bound.
+    pub(crate) fn shifted(self, by: f64) -> Self {
+        match self {
+            Self::Exact(value) => Self::Exact(value + by),
+            Self::AtLeast(value) => Self::AtLeast(value + by),
+            Self::AtMost(value) => Self::AtMost(value + by),
+            Self::MinuendNever(value) => Self::MinuendNever(value + by),
+            Self::SubtrahendNever(value) => Self::SubtrahendNever(value + by),
+        }
+    }
+}
+
 /// Exact differences below this number give no fit.
 pub(crate) const FEWEST: usize = 3;
 

@@ -1,6 +1,6 @@
 //! One arm under one condition: its runs, and what they come to.
 
-use super::{JudgedRun, Measure};
+use super::{JudgedRun, Measure, Usage};
 use recipe::{Metric, RunSpec};
 use std::num::NonZeroU64;
 use store::{AttemptRow, RunState};
@@ -58,6 +58,8 @@ pub(crate) struct ArmCell<'a> {
     pub(crate) held_back: bool,
     /// Whether its workers average in pairs.
     pub(crate) averages_in_pairs: bool,
+    /// What a second of its runs uses.
+    pub(crate) usage: Usage,
     /// Whether its training loss includes that of auxiliary heads.
     pub(crate) auxiliary_heads: bool,
     /// In the order of their repeats.

@@ -3,6 +3,9 @@
 mod arm_cell;
 mod judged_run;
 mod level;
+mod usage;
+
+pub(crate) use usage::{Resource, Usage};
 
 pub(crate) use arm_cell::{ArmCell, EqualWeights};
 pub use judged_run::is_judged;
@@ -175,6 +178,7 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             period: cell.spec.strategy.period(),
             held_back: cell.spec.strategy.holds_back(),
             averages_in_pairs: matches!(cell.spec.strategy, Strategy::AdPsgd { .. }),
+            usage: Usage::of(&cell.spec, plan.report.prices.of(number)),
             auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),
             runs: judged(&runs.rows[number], target),
         };

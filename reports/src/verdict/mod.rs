@@ -6,8 +6,8 @@ mod words;
 pub use table::VerdictRow;
 pub(crate) use table::table;
 pub(crate) use words::{
-    capitalised, margin_words, metric_words, ratio_words, sure_words, target_words, threshold_words,
-    value_words, whole_percent,
+    advice_words, capitalised, margin_words, metric_words, ratio_number, ratio_words, raw_interval,
+    sure_words, target_words, threshold_words, value_words, whole_percent,
 };
 
 use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
@@ -18,9 +18,7 @@ use crate::statistics;
 use crate::study::{ArmCell, Condition, Measure};
 use recipe::Target;
 use serde::Serialize;
-use words::{
-    advice_words, interval_words, quality_words, range, ratio_number, raw_interval, sided, sure_in_text,
-};
+use words::{interval_words, quality_words, range, sided, sure_in_text};
 
 /// The verdict on one arm under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -18,7 +18,7 @@ fn ratio_decimals(ratio: Estimate) -> usize {
     number_format::decimals_for(ratio.uncertainty().unwrap_or(0.02)).clamp(2, 3)
 }
 
-pub(super) fn ratio_number(ratio: Estimate) -> String {
+pub(crate) fn ratio_number(ratio: Estimate) -> String {
     format!("{}×", number_format::fixed(ratio.value, ratio_decimals(ratio)))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn interval_words(ratio: Estimate) -> String {
 }
 
 /// ` (0.89–1.41)`.
-pub(super) fn raw_interval(ratio: Estimate) -> String {
+pub(crate) fn raw_interval(ratio: Estimate) -> String {
     let decimals = ratio_decimals(ratio);
     ratio.interval.map_or(String::new(), |(low, high)| format!(" ({})", range(low, high, 1.0, decimals)))
 }
@@ -59,7 +59,7 @@ pub(crate) fn value_words(metric: Metric, value: f64) -> String {
 }
 
 /// `With 9 repeats in all, the chance to settle it is 80 %; with 6, it is even.`
-pub(super) fn advice_words(advice: Advice) -> String {
+pub(crate) fn advice_words(advice: Advice) -> String {
     let chance = whole_percent(CHANCE);
     let Advice::Repeats { likely, even } = advice else {
         return "More repeats will not settle it, more evaluations will (train.evaluate).".to_owned();

@@ -5,6 +5,8 @@ mod arm_lines;
 mod changes;
 mod communication;
 mod conditions;
+pub(crate) mod cost;
+mod course;
 pub(crate) mod curves;
 mod described;
 mod drift;
@@ -65,6 +67,7 @@ pub(crate) struct View {
     pub(crate) fronts: Option<front::Fronts>,
     pub(crate) verdicts: Vec<verdicts::VerdictGroup>,
     pub(crate) boards: Vec<scoreboard::Board>,
+    pub(crate) cost: Option<cost::Section>,
     pub(crate) drift: Option<drift::Drift>,
     pub(crate) accuracy: Vec<accuracy::Accuracy>,
     /// Each arm at its best, where rates or schedules vary.
@@ -112,12 +115,13 @@ impl View {
             fronts: front::Fronts::of(findings),
             verdicts: open.groups,
             boards: open.boards,
+            cost: cost::Section::of(findings),
             drift: drift::Drift::of(findings),
             accuracy: open.accuracy,
             conditions: open.folded,
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
-            waiting: waiting::Section::of(findings),
+            waiting: waiting::Section::of(findings, timelines),
             staleness: staleness::Section::of(findings),
             communication: communication::Communication::of(findings),
             groups: groups::Section::of(findings),
@@ -194,8 +198,11 @@ mod tests {
         let rows = sample.rows();
         let options = Options { generated_by: "bakeoff 0.1.0".to_owned(), ..Options::default() };
         let mut spans = timelines(&rows);
-        for spans in spans.values_mut() {
-            spans.retain(|span| span.step == 1 && span.rank.0 == 0);
+        for traced in spans.values_mut() {
+            traced.spans.retain(|span| span.step == 1 && span.rank.0 == 0);
+            for worker in traced.course.iter_mut().flat_map(|course| &mut course.workers) {
+                worker.stretches.truncate(8);
+            }
         }
         let view = {
             let findings = Findings::of(&rows, &options).unwrap();

@@ -7,11 +7,12 @@ use crate::chart::{
 };
 use crate::findings::Findings;
 use crate::number_format;
-use crate::scaling::{ArmScaling, Kept, OnWorkers};
+use crate::pays::{Pays, pays};
+use crate::scaling::{ArmScaling, Kept, OnWorkers, families, workers_axis};
 use crate::statistics::Amdahl;
 use crate::study::Measure;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Largest number of pairs of charts.
 const MOST_PANELS: usize = 6;
@@ -58,6 +59,7 @@ impl Scaling {
     pub(crate) fn of(findings: &Findings, axes: &Axes) -> Option<Self> {
         let own = workers_axis(findings, axes)?;
         let families = families(axes, own);
+        let mut has_control = false;
         let mut arms: BTreeSet<usize> = BTreeSet::new();
         let mut panels = Vec::new();
         let mut left = 0;
@@ -72,7 +74,9 @@ impl Scaling {
             }
             arms.extend(found.iter().map(|scaling| scaling.arm));
             let name = others_words(axes, own, &others);
-            panels.push(panel(findings, panels.len(), name, &found));
+            let pays = pays(findings, &conditions);
+            has_control |= !pays.is_empty();
+            panels.push(panel(findings, panels.len(), name, &Found { scaling: &found, pays: &pays }));
         }
         if panels.is_empty() {
             return None;
@@ -84,35 +88,28 @@ impl Scaling {
                 .to_owned(),
             legend: arms.into_iter().map(|arm| Key::of_arm(arm, findings.study.arm_name(arm))).collect(),
             panels,
-            note: if left > 0 {
-                format!("The first {MOST_PANELS} of {} values of the other axes are shown.", left + MOST_PANELS)
-            } else {
-                String::new()
-            },
+            note: note(left, has_control),
         })
     }
 }
 
-/// The index of the axis whose values are the numbers of workers.
-fn workers_axis(findings: &Findings, axes: &Axes) -> Option<usize> {
-    let conditions = || findings.study.conditions.iter().zip(&axes.places);
-    (0..axes.ordered.len()).find(|axis| {
-        conditions().all(|(condition, places)| {
-            let value = axes.ordered[*axis].values[places[*axis]].number;
-            value.is_some_and(|number| (number - f64::from(condition.workers)).abs() < 0.5)
-        })
-    })
-}
-
-/// The conditions under each combination of values of the other axes.
-fn families(axes: &Axes, own: usize) -> BTreeMap<Vec<usize>, Vec<usize>> {
-    let mut found: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
-    for (condition, places) in axes.places.iter().enumerate() {
-        let mut others = places.clone();
-        others.remove(own);
-        found.entry(others).or_default().push(condition);
+/// `left` panels are not shown.
+fn note(left: usize, has_control: bool) -> String {
+    let mut notes = Vec::new();
+    if left > 0 {
+        notes.push(format!(
+            "The first {MOST_PANELS} of {} values of the other axes are shown.",
+            left + MOST_PANELS
+        ));
     }
-    found
+    if !has_control {
+        notes.push(
+            "No run had a single worker, so that whether distributing pays at all is not known: add 1 to the values of \
+             `nodes.workers`; results that are there are taken over."
+                .to_owned(),
+        );
+    }
+    notes.join(" ")
 }
 
 fn others_words(axes: &Axes, own: usize, others: &[usize]) -> String {
@@ -140,18 +137,24 @@ fn scaled(findings: &Findings, conditions: &[usize]) -> Vec<ArmScaling> {
     found
 }
 
-fn panel(findings: &Findings, number: usize, name: String, found: &[ArmScaling]) -> ScalingPanel {
+/// What is known of the arms under the conditions of a panel.
+struct Found<'p, 'f, 'a> {
+    scaling: &'p [ArmScaling],
+    pays: &'p [Pays<'f, 'a>],
+}
+
+fn panel(findings: &Findings, number: usize, name: String, found: &Found<'_, '_, '_>) -> ScalingPanel {
     let finding = finding(findings, found);
     let table = table(findings, found);
-    let chart = |kind: Kind| chart(findings, number, found, kind, &finding);
+    let chart = |kind: Kind| chart(findings, number, found.scaling, kind, &finding);
     ScalingPanel { name, charts: vec![chart(Kind::SpeedUp), chart(Kind::Efficiency)], table, finding }
 }
 
 /// `Strong scaling: ... On 8 workers d-sync is 3.10× as fast as on 2 (efficiency 77.5 %, serial share 4.1 %).`
-fn finding(findings: &Findings, found: &[ArmScaling]) -> String {
+fn finding(findings: &Findings, Found { scaling: found, pays }: &Found<'_, '_, '_>) -> String {
     let all: Vec<OnWorkers> = found.iter().flat_map(|scaling| &scaling.points).copied().collect();
     let mut said = vec![Kept::of(&all).words()];
-    for scaling in found {
+    for scaling in *found {
         let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else { continue };
         let share = scaling
             .fit
@@ -165,10 +168,20 @@ fn finding(findings: &Findings, found: &[ArmScaling]) -> String {
             number_format::percent(scaling.efficiency(last)),
         ));
     }
+    said.extend(said_of_pay(findings, found, pays));
     if found.iter().any(|scaling| scaling.fit.is_some()) {
         said.push("Fitted: time of a sample = serial + parallel / workers, by least squares of the relative errors.".to_owned());
     }
     said.join(" ")
+}
+
+/// Whether each arm pays on its most workers.
+fn said_of_pay(findings: &Findings, found: &[ArmScaling], pays: &[Pays<'_, '_>]) -> Vec<String> {
+    let most = |scaling: &ArmScaling| {
+        let workers = scaling.points.last()?.workers;
+        pays.iter().find(|one| one.is_of(scaling.arm, workers))
+    };
+    found.iter().filter_map(most).map(|one| one.sentence(findings)).collect()
 }
 
 /// What a chart shows.
@@ -292,7 +305,7 @@ fn worker_ticks(x: &Scale, workers: &BTreeSet<u32>) -> Vec<Tick> {
     ticks
 }
 
-fn table(findings: &Findings, found: &[ArmScaling]) -> Table {
+fn table(findings: &Findings, Found { scaling, pays }: &Found<'_, '_, '_>) -> Table {
     let mut table = Table::new([
         "arm",
         "workers",
@@ -303,9 +316,12 @@ fn table(findings: &Findings, found: &[ArmScaling]) -> Table {
         "efficiency",
         "serial share",
     ]);
-    for scaling in found {
+    if !pays.is_empty() {
+        table.columns.extend(["beside one worker", "distributing"].map(str::to_owned));
+    }
+    for scaling in *scaling {
         for point in &scaling.points {
-            table.rows.push(vec![
+            let mut row = vec![
                 findings.study.arm_name(scaling.arm).to_owned(),
                 point.workers.to_string(),
                 point.batch.to_string(),
@@ -314,7 +330,14 @@ fn table(findings: &Findings, found: &[ArmScaling]) -> Table {
                 number_format::times(scaling.ideal(f64::from(point.workers))),
                 number_format::percent(scaling.efficiency(point)),
                 scaling.fit.map_or_else(|| "–".to_owned(), |fit| number_format::percent(fit.share())),
-            ]);
+            ];
+            if !pays.is_empty() {
+                let found = pays.iter().find(|one| one.is_of(scaling.arm, point.workers));
+                let words = |found: &Pays<'_, '_>| [found.ratio_words(), found.verdict().to_owned()];
+                let other = if point.workers == 1 { ["1×", "control"] } else { ["–", "–"] };
+                row.extend(found.map_or_else(|| other.map(str::to_owned), words));
+            }
+            table.rows.push(row);
         }
     }
     findings.sheet.cut(&mut table, 200);

@@ -92,7 +92,7 @@ impl Section {
         let mut thinned = 0;
         for (number, arm, run) in chosen_runs(study) {
             let condition = &study.conditions[number];
-            let spans = given.get(&run).map_or(&[][..], Vec::as_slice);
+            let spans = given.get(&run).map_or(&[][..], |traced| traced.spans.as_slice());
             let windows = windows(&format!("timeline-{number}-{arm}"), study.arm_name(arm), spans);
             if windows.is_empty() {
                 without += 1;

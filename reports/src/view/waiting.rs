@@ -1,6 +1,9 @@
 //! Who waited for whom: a sentence and a bar for each worker, for each arm under each condition.
 
 use super::condition_title;
+use super::course;
+use super::timeline::chosen_runs;
+use crate::Timelines;
 use crate::blame::sentence;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, coordinate};
 use crate::findings::Findings;
@@ -21,6 +24,11 @@ pub(crate) struct Section {
     pub(crate) charts: Vec<Drawn>,
     /// Names the charts that are not shown; empty where all are.
     pub(crate) note: String,
+    /// The arms' steps over the whole run, under the first condition and under others.
+    pub(crate) courses: Vec<course::Map>,
+    pub(crate) other_courses: Vec<course::Map>,
+    /// Whose steps are not shown, or not all of them; may be empty.
+    pub(crate) course_note: String,
 }
 
 /// One arm under one condition.
@@ -84,7 +92,7 @@ const PARTS: [Part; 3] = [
 
 impl Section {
     /// `None` if no run has two workers with a known pace.
-    pub(crate) fn of(findings: &Findings) -> Option<Self> {
+    pub(crate) fn of(findings: &Findings, given: &Timelines) -> Option<Self> {
         let placed: Vec<PlacedCell> = findings.study.arm_cells().collect();
         let found: Vec<(PlacedCell, &Waiting)> = findings.waiting().collect();
         if found.is_empty() {
@@ -109,7 +117,14 @@ impl Section {
             name: name.to_owned(),
             mark: hatch.to_owned(),
         };
+        let (maps, course_note) = courses(findings, given);
+        let first = maps.first().map(|map| map.condition.clone());
+        let (courses, other_courses) =
+            maps.into_iter().partition(|map| Some(&map.condition) == first.as_ref());
         Some(Self {
+            courses,
+            other_courses,
+            course_note,
             items: found.iter().map(|(placed, found)| item(findings, placed, found)).collect(),
             charts: found
                 .iter()
@@ -120,6 +135,45 @@ impl Section {
             note: notes.join(" "),
         })
     }
+}
+
+/// The maps of the runs that have timelines, and what they do not show.
+fn courses(findings: &Findings, given: &Timelines) -> (Vec<course::Map>, String) {
+    let (mut maps, mut without, mut sampled) = (Vec::new(), 0, 0);
+    for (number, arm, run) in chosen_runs(&findings.study) {
+        let condition = &findings.study.conditions[number];
+        let cell = condition.cells.iter().find(|cell| cell.arm == arm);
+        let judged = cell.and_then(|cell| cell.runs.iter().find(|judged| judged.run.id == run));
+        let (Some(cell), Some(judged)) = (cell, judged) else { continue };
+        if judged.attempt.ranks.iter().filter(|rank| rank.role == Role::Worker).count() < 2 {
+            continue;
+        }
+        let shown = course::Shown { number, condition, cell, judged };
+        let course = given.get(&run).and_then(|traced| traced.course.as_ref());
+        match course.and_then(|course| course::map(findings, &shown, course)) {
+            Some(map) => {
+                maps.push(map);
+                sampled += usize::from(judged.attempt.step_stride > 1);
+            }
+            None => without += 1,
+        }
+    }
+    let mut notes = Vec::new();
+    if sampled > 0 {
+        notes.push(format!(
+            "Of the steps of {}, every n-th and the slowest of each rank were kept (`measure.steps = \"all\"` keeps each).",
+            number_format::plural(sampled, "run")
+        ));
+    }
+    if without > 0 {
+        notes.push(format!("{} kept no steps of several workers.", number_format::plural(without, "run")));
+    }
+    let all = findings.study.arm_cells().filter(|placed| !placed.cell.runs.is_empty()).count();
+    let most = chosen_runs(&findings.study).len();
+    if all > most {
+        notes.push(format!("The first {most} of {all} combinations of arm and condition are shown."));
+    }
+    (maps, notes.join(" "))
 }
 
 /// Whether the arm's run was recorded before paces were kept.

@@ -33,7 +33,15 @@ proptest! {
     ) {
         let mut rows = Sample { repeats: 3, workers: vec![2], epochs: (1, 2), target, ..Sample::duel() }.rows();
         let mut spans = timelines(&rows);
-        for (place, span) in spans.values_mut().flatten().enumerate() {
+        for course in spans.values_mut().filter_map(|traced| traced.course.as_mut()) {
+            (course.from, course.to) = (times[0], times[1]);
+            for (place, worker) in course.workers.iter_mut().enumerate() {
+                worker.stretches.truncate(counts[place % 4] as usize * 40);
+                worker.stretches.iter_mut().for_each(|own| *own = (counts[place % 4] > 1).then_some(times[place + 2]));
+                (worker.longest.own, worker.longest.begin) = (times[place], times[place + 1]);
+            }
+        }
+        for (place, span) in spans.values_mut().flat_map(|traced| &mut traced.spans).enumerate() {
             span.length = times[place % 8];
             span.begin = times[(place / 3) % 8];
             span.step = counts[place % 4];

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output::{Console, human};
 use recipe::hex;
-use reports::{DataFile, Options, Page, Timelines};
+use reports::{DataFile, Options, Page, Timelines, Traced};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::ErrorKind;
@@ -66,8 +66,10 @@ pub(crate) async fn write(
 pub(crate) async fn made(store: &Store, rows: &SweepRows, options: &Options) -> Result<Page, Failure> {
     let mut timelines = Timelines::new();
     for run in reports::wanted_timelines(rows) {
-        let spans = store.timeline(&store.find_run(&run).await?).await?;
-        timelines.insert(run, spans);
+        let id = store.find_run(&run).await?;
+        let spans = store.timeline(&id).await?;
+        let course = store.course(&id, reports::STRETCHES).await?;
+        timelines.insert(run, Traced { spans, course });
     }
     Ok(reports::page(rows, &timelines, options)?)
 }

@@ -55,8 +55,8 @@ pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
 pub use spec::pictures::{PictureCounts, PictureProfile};
 pub use spec::placed_layer::{Parameter, Paths, PlacedLayer};
 pub use spec::plan::{
-    Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Provenance, Redaction,
-    ReportSettings, Run, RunOrder, RunSpec, hex,
+    Arm, AxisValue, Cell, HashTime, KeptModels, KeptSteps, Limits, Measure, Plan, Prices, Provenance,
+    Redaction, ReportSettings, Run, RunOrder, RunSpec, hex,
 };
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::{duration as parse_duration, share as parse_share};

@@ -32,7 +32,7 @@ may stand in another order.";
 /// Arguments of `figure`.
 #[derive(Debug, Args)]
 pub(crate) struct FigureArgs {
-    /// Which figure: winners, forest, scaling, plane, front, accuracy, loss, phases, forecast or scoreboard; without it those that
+    /// Which figure: winners, forest, scaling, plane, front, accuracy, loss, phases, forecast, scoreboard or cost; without it those that
     /// there are are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,

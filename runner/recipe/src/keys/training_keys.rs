@@ -318,9 +318,18 @@ pub(crate) const KEYS: &[Key] = &[
         "nodes.inventory",
         Kind::Path,
         "A TOML file with a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, \
-         environment, groups.",
+         environment, price, groups.",
     )
     .example("\"nodes.toml\""),
+    Key::new(
+        "nodes.price",
+        Kind::Number(Range::PRICE),
+        "What an hour of a machine costs, whatever part of it a run uses; of a machine to which the inventory gives a `price`, that \
+         one. The page then says what it costs to reach the target. It changes no run: with another price all results are taken over.",
+    )
+    .example("2.5")
+    .sweep(),
+    Key::new("nodes.currency", Kind::Text, "What prices are in, as pages write it.").example("\"EUR\"").sweep(),
     Key::new(
         "nodes.slow",
         Kind::Slow,

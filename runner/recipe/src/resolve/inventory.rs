@@ -1,6 +1,7 @@
 //! What is known of machines beside the recipe: the planner's own, the inventory, files of hosts, and Slurm's allocation.
 
 use crate::files::{Files, Machine};
+use crate::keys::key::Range;
 use crate::keys::lookup::{KeyId, id};
 use crate::node_list;
 use crate::text::finding::Finding;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const INVENTORY: KeyId = id("nodes.inventory");
 
 /// A machine of an inventory, as its table says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct HostTable {
     /// What `ssh` is called with; the table's name where it is missing.
@@ -29,6 +30,8 @@ pub(crate) struct HostTable {
     worker: Option<PathBuf>,
     libtorch: Option<PathBuf>,
     environment: BTreeMap<String, String>,
+    /// What an hour of it costs.
+    price: Option<f64>,
     groups: Vec<String>,
 }
 
@@ -60,6 +63,9 @@ impl HostTable {
         }
         if self.slots.is_some_and(|slots| slots > node_list::MOST_SLOTS) {
             return Some(format!("`slots` is at most {}", node_list::MOST_SLOTS));
+        }
+        if let Some(price) = self.price.filter(|price| !Range::PRICE.contains(*price)) {
+            return Some(format!("`price` cannot be {price}: it is {}", Range::PRICE.describe()));
         }
         let zero = [(self.slots, "slots"), (self.cores, "cores"), (self.port.map(u32::from), "port")];
         let (_, zero) = zero.into_iter().find(|(value, _)| *value == Some(0))?;
@@ -128,6 +134,11 @@ impl<'a> Machines<'a> {
         node_list::node(name, slots.unwrap_or(usual))
     }
 
+    /// What an hour of a machine costs by the inventory.
+    pub(crate) fn price(&self, name: &str, settings: &Settings) -> Option<f64> {
+        self.inventory(settings).ok()?.get(name)?.price
+    }
+
     /// What is wrong with the inventory.
     pub(crate) fn finding(&self, settings: &Settings) -> Option<Finding> {
         let reason = self.inventory(settings).err()?;
@@ -135,7 +146,7 @@ impl<'a> Machines<'a> {
         Some(
             Finding::new("R022", format!("the inventory {path} cannot be used: {reason}"))
                 .at_option(settings.span(INVENTORY), "this file")
-                .note("a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, environment, groups")
+                .note("a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, environment, price, groups")
                 .cure("mend the file, or leave `inventory` out and name the machines in `nodes.use`"),
         )
     }
@@ -285,6 +296,10 @@ mod tests {
         assert!(wrong("[lab1]\npassword = \"x\"").contains("unknown field `password`"));
         assert_eq!(wrong("[lab1]\nhost = \"-oProxy\""), "[lab1]: `-oProxy` is no name that `ssh` takes");
         assert_eq!(wrong("[lab1]\nslots = 0"), "[lab1]: `slots` is at least 1");
+        for price in ["-1", "nan", "inf", "1e13"] {
+            let said = wrong(&format!("[lab1]\nprice = {price}"));
+            assert!(said.starts_with("[lab1]: `price` cannot be "), "{said}");
+        }
         assert!(wrong("[\"a b\"]").contains("no name of a machine"));
     }
 

@@ -23,6 +23,7 @@ pub(crate) mod model;
 pub(crate) mod optimizer;
 pub(crate) mod period;
 pub(crate) mod pictures;
+pub(crate) mod prices;
 pub(crate) mod quantize_range;
 pub(crate) mod resolver;
 pub(crate) mod schedule;

@@ -356,6 +356,31 @@ pub struct ReportSettings {
     pub confidence: f64,
     /// Names that published pages do not show.
     pub redact: Vec<Redaction>,
+    /// What machines cost.
+    #[serde(default, skip_serializing_if = "Prices::is_none")]
+    pub prices: Prices,
+}
+
+/// What machines cost: no part of a run's identity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// What prices are in, as the recipe writes it; may be empty.
+    pub currency: String,
+    /// Of each cell of the plan what an hour of its machines costs, all together; `None` where one of them has no price. Empty where no
+    /// cell has one.
+    pub cells: Vec<Option<f64>>,
+}
+
+impl Prices {
+    /// What an hour of the machines of a cell costs.
+    pub fn of(&self, cell: usize) -> Option<f64> {
+        self.cells.get(cell).copied().flatten()
+    }
+
+    /// Whether no machine has a price.
+    pub fn is_none(&self) -> bool {
+        self.cells.iter().all(Option::is_none)
+    }
 }
 
 fn one_point() -> f64 {

@@ -7,6 +7,7 @@ use crate::query::condition::{self, Condition};
 use crate::repeat_count::RepeatCount;
 use crate::resolve::assign;
 use crate::resolve::inventory::{Known, Machines};
+use crate::resolve::prices;
 use crate::spec::family::Family;
 use crate::spec::problem::Problems;
 use crate::sweep::anyway;
@@ -20,7 +21,7 @@ use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Cell, Limits, Plan, ReportSettings};
+use crate::{Cell, Limits, Plan, Prices, ReportSettings};
 use std::path::Path;
 use std::time::Duration;
 
@@ -111,6 +112,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     let search = divided
         .and_then(|divided| halving::search(&recipe.settings, divided, &mut cells, &mut loader.findings));
     let rungs = search.as_ref().map(|search| halving::runs(search, &seeds));
+    let prices = prices::of(&recipe.settings, &cells, machine, &mut loader.findings);
     Some(Plan {
         name: name(&recipe.settings, request.path),
         question: recipe.settings.text(id("question")).to_owned(),
@@ -127,7 +129,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         cells,
         limits: limits(&recipe.settings),
         hosts: assign::hosts(&recipe.settings),
-        report: report_settings(&recipe.settings),
+        report: ReportSettings { prices, ..report_settings(&recipe.settings) },
         warnings: Vec::new(),
     })
 }
@@ -179,5 +181,6 @@ fn report_settings(settings: &Settings) -> ReportSettings {
         min_quality: MIN_QUALITY.of(settings),
         confidence: CONFIDENCE.of(settings),
         redact: redact.collect(),
+        prices: Prices::default(),
     }
 }

@@ -120,6 +120,10 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
     }
     let finding = Finding::new("R014", format!("`{}` cannot be {number}", key.path))
         .at(item.span, format!("must be {}{}", finite(number), range.describe()));
+    let finding = match key.path {
+        "nodes.price" => finding.cure("write what an hour of a machine costs: `price = 2.5`"),
+        _ => finding,
+    };
     // Written without its sign.
     let percent = matches!(key.kind, Kind::Share(_)) && range.contains(number / 100.0);
     Err(if percent && number > 1.0 {

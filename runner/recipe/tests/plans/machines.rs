@@ -36,6 +36,13 @@ fn problems() {
             ("no file of hosts", &["[nodes]\nuse = [\"hostfile:none.txt\"]"]),
             ("no allocation", &["[nodes]\nuse = [\"slurm\"]"]),
             ("a server elsewhere", &["[nodes]\nserver = \"gpu-1\""]),
+            ("a price below nothing", &["[nodes]\nprice = -2.5"]),
+            ("a price that is no number", &["[nodes]\nprice = nan"]),
+            ("a price without an end", &["[nodes]\nprice = inf"]),
+            ("a price in words", &["[nodes]\nprice = \"2.5 EUR\""]),
+            ("a currency of nothing", &["[nodes]\ncurrency = \"EUR\""]),
+            ("no currency", &["[nodes]\nprice = 2.5\ncurrency = \"E\\nUR\""]),
+            ("a price as an axis", &["[sweep.axes]\nnodes.price = [1, 2]"]),
             ("no ports", &["[nodes]\nports = \"7100-7000\""]),
             (
                 "an emulated network between machines",
@@ -128,6 +135,34 @@ fn the_hosts_of_an_allocation_have_what_the_inventory_says_of_them() {
     let told: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.cores, &node.access)).collect();
     let slurm = ["fast2", "other"].map(|host| Access::Slurm { host: host.into() });
     assert_eq!(told, [("fast2", Some(4), &slurm[0]), ("other", Some(2), &slurm[1])]);
+}
+
+/// Every cell is priced by the machines that have its ranks: two workers and a server fit on the first.
+#[test]
+fn machines_have_the_price_of_the_inventory_or_of_the_recipe() {
+    let prices = |nodes: &str, inventory: &str| {
+        let text = recipe(&[&format!("[nodes]\ninventory = \"nodes.toml\"\n{nodes}")]);
+        let plan = Desk::with(&text).and("nodes.toml", inventory).plan().expect("a plan");
+        plan.report.prices
+    };
+    let machines = "[fast]\nslots = 2\nprice = 3\n\n[slow]\nslots = 2\n";
+    let found = prices("use = [\"fast\", \"slow\"]\nprice = 0.5\ncurrency = \" EUR \"", machines);
+    assert_eq!((found.currency.as_str(), found.of(0), found.of(99)), ("EUR", Some(3.5), None));
+    assert_eq!(prices("use = [\"fast\", \"slow\"]\nworkers = 2", machines).of(0), Some(3.0));
+    assert_eq!(prices("use = [\"fast\", \"slow\"]", machines), recipe::Prices::default());
+}
+
+#[test]
+fn a_price_changes_no_run() {
+    let cells = |nodes: &str| planned(nodes).cells;
+    assert_eq!(cells("use = [\"lab1\"]"), cells("use = [\"lab1\"]\nprice = 7.5\ncurrency = \"EUR\""));
+    let text = "use = [\"fast1\"]\ninventory = \"nodes.toml\"";
+    let priced = Desk::with(&recipe(&[&format!("[nodes]\n{text}")]))
+        .and("nodes.toml", &INVENTORY.replace("cores = 8", "cores = 8\nprice = 2"))
+        .plan()
+        .expect("a plan");
+    assert_eq!(cells(text), priced.cells);
+    assert!(priced.report.prices.of(0) == Some(2.0) && planned(text).report.prices.is_none());
 }
 
 /// Ranks fill the machines in order, the servers go to the named one, and each worker has the threads that the fullest leaves.

@@ -2,7 +2,7 @@
 
 use crate::world::{attempt, begin, end, events, fresh, plan};
 use recipe::KeptSteps;
-use record::{Nanos, Phase, Rank};
+use record::{Event, Nanos, Phase, Rank};
 use store::{Driver, ExportTable, RunState, Selection, Store, StoreError, Value};
 
 #[tokio::test]
@@ -24,6 +24,45 @@ async fn the_timeline_shows_first_steps_a_typical_one_and_the_worst_step() {
     let of_first: Vec<_> = spans.iter().filter(|span| span.step == 1 && span.rank == Rank(0)).collect();
     assert_eq!((of_first[0].phase, of_first[0].begin), (Phase::Forward, Nanos(10_000_000)));
     assert_eq!((of_first[1].phase, of_first[1].peer), (Phase::WaitPeer, Some(Rank(1))));
+}
+
+#[tokio::test]
+async fn a_course_keeps_the_longest_step_of_each_stretch() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (_, runs) = begin(&store, &plan, Driver::this()).await;
+    assert_eq!(store.course(&runs[1], 10).await.unwrap(), None);
+    let id = attempt(&store, &plan, &runs, 1).await;
+    let mut recorded = events(5_000);
+    // Step 2,500 of rank 0 computes for 9 ms; half of the others is waiting.
+    for event in &mut recorded {
+        if let Event::Step(step) = event
+            && (step.rank, step.step) == (Rank(0), 2_500)
+        {
+            step.length = Nanos(9_500_000);
+            step.phases[Phase::Forward] = Nanos(9_000_000);
+        }
+    }
+    store.record_events(id, &recorded).await.unwrap();
+    // Steps 1 to 5,000 begin every 10 ms from 10 ms on; the last is 2 ms long.
+    let course = store.course(&runs[1], 10).await.unwrap().unwrap();
+    assert_eq!((course.from, course.to), (Nanos(10_000_000), Nanos(50_002_000_000)));
+    let [first, second] = &course.workers[..] else { panic!("{course:?}") };
+    assert_eq!((first.rank, first.steps, second.rank, second.steps), (Rank(0), 5_000, Rank(1), 5_000));
+    assert_eq!((first.longest.step, first.longest.own), (2_500, Nanos(9_000_000)));
+    let mut wanted = vec![Some(Nanos(500_000)); 10];
+    wanted[4] = Some(Nanos(9_000_000));
+    assert_eq!(first.stretches, wanted);
+    assert_eq!(second.stretches, vec![Some(Nanos(1_000_000)); 10]);
+    // Rolled up, the slowest steps are still there.
+    store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
+    let rolled_up = store.course(&runs[1], 10).await.unwrap().unwrap();
+    assert!(rolled_up.workers[0].steps < 1_000, "{}", rolled_up.workers[0].steps);
+    assert_eq!(rolled_up.workers[0].stretches, wanted);
+    // Of more stretches than steps, those between two steps are empty.
+    let fine = store.course(&runs[1], 100_000).await.unwrap().unwrap();
+    assert!(fine.workers[0].stretches.contains(&None) && fine.workers[0].stretches.len() == 100_000);
 }
 
 #[tokio::test]

@@ -38,7 +38,13 @@ pub(crate) fn plan() -> Plan {
         search: None,
         limits: Limits { run_timeout: None, retries: 1, max_runs: 100 },
         hosts: recipe::HostSettings::default(),
-        report: ReportSettings { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, redact: Vec::new() },
+        report: ReportSettings {
+            min_effect: 0.05,
+            min_quality: 0.01,
+            confidence: 0.95,
+            redact: Vec::new(),
+            prices: recipe::Prices { currency: "EUR".to_owned(), cells: vec![Some(2.5), None] },
+        },
         warnings: Vec::new(),
     }
 }

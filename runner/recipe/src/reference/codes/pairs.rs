@@ -74,7 +74,8 @@ pub(super) const PAIRS: &[Code] = &[
         "R114",
         "a setting without effect",
         "The strategy has no use for the setting: a parameter server does not all-reduce, and adds in rank order or \
-         as gradients come; neighbours of gossip do not either. So with an entry of `nodes.slow` that slows nothing down.",
+         as gradients come; neighbours of gossip do not either. So with an entry of `nodes.slow` that slows nothing down, and with a \
+         `nodes.currency` of no price.",
     ),
     code("R117", "no strategy", "A recipe compares strategies; it needs at least one `[[strategy]]`."),
     code(
