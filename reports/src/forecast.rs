@@ -154,6 +154,9 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     if !spec.emulation.slow.is_empty() {
         return no_model("slow ranks");
     }
+    if !spec.faults.is_empty() {
+        return no_model("ranks that something happens to");
+    }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
     if matches!(spec.strategy, Strategy::Gmp { .. }) {
         return groups::forecast(spec, rates, workers, computing.step);

@@ -63,6 +63,7 @@ pub use scoreboard::ArmTable;
 pub use search::{Promotion, promoted};
 pub use site::{Card, SiteLinks};
 pub use study::is_judged;
+pub use tuned::setting_words;
 pub use verdict::{Verdict, VerdictRow};
 
 use data::Data;

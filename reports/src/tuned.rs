@@ -123,7 +123,7 @@ impl Tuned {
 }
 
 /// `lr=0.2 momentum=0.9`.
-pub(crate) fn setting_words(values: &[AxisValue]) -> String {
+pub fn setting_words(values: &[AxisValue]) -> String {
     let word = |value: &AxisValue| format!("{}={}", value.short(), value.text);
     values.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -33,6 +33,7 @@ pub(crate) fn train(
         if recorder.observer.stopping() {
             return Err(StepError::Stopped);
         }
+        recorder.begin_step(ctx.lane(), step)?;
         ctx.begin(step, last.samples);
         let loss = strategy.step(&mut ctx)?;
         if !loss.0.is_finite() {
@@ -114,6 +115,10 @@ pub(crate) fn serve(
         recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Evaluation);
     }
     for step in last.step + 1.. {
+        // The steps of a worker are those of its compute lane.
+        if ctx.info.trainers.is_none() {
+            recorder.begin_step(&ctx.lane, step)?;
+        }
         let ServiceStep::Served(samples) = service.step(&mut ctx)? else {
             recorder.snapshot_service(&mut ctx, service.as_ref(), last, SnapshotPurpose::Final);
             recorder.end_step(rank, &mut ctx.lane, step + 1, StepSummary::drain(last.samples));

@@ -54,6 +54,12 @@ pub trait Observer: Send + Sync {
     fn checkpoint(&self, checkpoint: Checkpoint);
     /// Whether the run must stop at the next step.
     fn stopping(&self) -> bool;
+    /// A step of the rank begins at `at`: what the recipe lets go wrong there does, and may take its time. Nothing does where
+    /// there is no process that it could happen to.
+    fn step_begins(&self, step: u64, at: Nanos) -> Result<(), StepError> {
+        let _ = (step, at);
+        Ok(())
+    }
 }
 
 /// The services that the lanes of a rank run on.

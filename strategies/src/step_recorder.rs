@@ -5,7 +5,7 @@ use crate::runtime::{Checkpoint, Observer};
 use crate::service_context::{RankInfo, ServiceContext};
 use crate::strategy::{CENTRE, Evaluated, Service, Trainer};
 use crate::worker_context::WorkerContext;
-use crate::{Coding, Lane, Loss, State, StateError, StateVisitor, Traffic};
+use crate::{Coding, Lane, Loss, State, StateError, StateVisitor, StepError, Traffic};
 use record::{
     CodingRecord, Event, LaneId, Nanos, Phase, Rank, SamplesRecord, SnapshotRecord, SpanRecord, StepRecord,
     StepTiming, Work,
@@ -94,6 +94,11 @@ impl StepSummary {
 }
 
 impl StepRecorder {
+    /// Begins a step of the rank, at which the recipe may let something go wrong with it.
+    pub(crate) fn begin_step(&self, lane: &Lane, step: u64) -> Result<(), StepError> {
+        self.observer.step_begins(step, lane.clock.now())
+    }
+
     /// The purpose of the snapshot after a step, if it needs one.
     pub(crate) fn purpose(&self, evaluation_due: bool) -> Option<SnapshotPurpose> {
         if evaluation_due {

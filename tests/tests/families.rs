@@ -4,11 +4,11 @@
 
 use recipe::{
     AugmentKind, AveragedBy, Averaging, CardShare, CollectiveKind, Compression, CompressionKind,
-    ComputeSplit, DatasetKind, Family, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind, LrScale,
-    LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind, Partition,
-    PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling, ScheduleKind,
-    Serve, Source, SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology, TransportKind,
-    Tunnel,
+    ComputeSplit, DatasetKind, Family, FaultKind, FcUpdate, HashTime, Init, KeptModels, KeptSteps, LayerKind,
+    LrScale, LrScaleKind, LrShape, LrShapeKind, Metric, MixOrder, ModelKind, ModuloScheme, OptimizerKind,
+    Partition, PartitionKind, Plan, QuantizeRange, Redaction, ReduceOrder, RunOrder, RunSpec, Sampling,
+    ScheduleKind, Serve, Source, SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology,
+    TransportKind, Tunnel,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,6 +63,7 @@ fn members() -> Vec<Member> {
         .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
         .chain(of::<LrScaleKind>("train.lr-schedule.scale"))
         .chain(of::<TargetMetric>("train.target.metric"))
+        .chain(of::<FaultKind>("faults.kind"))
         .chain(of::<CardShare>("network.share"))
         .chain(of::<SplitKind>("compute.split"))
         .chain(of::<KeptModels>("measure.models"))
@@ -136,6 +137,7 @@ fn shown_by_run(spec: &RunSpec) -> Vec<Member> {
         }
     });
     shown.extend(spec.train.target.map(|target| ("train.target.metric", Metric::name(target.metric))));
+    shown.extend(spec.faults.iter().map(|fault| ("faults.kind", fault.action.kind().name())));
     shown.extend(spec.emulation.network.map(|_| ("network.share", CardShare::Rank.name())));
     shown.extend(spec.emulation.compute.map(|compute| match compute.split {
         ComputeSplit::Measured => ("compute.split", SplitKind::Measured.name()),

@@ -113,8 +113,8 @@ impl Area {
             right: coordinate(self.right),
             top: coordinate(self.top),
             bottom: coordinate(self.bottom),
-            x_ticks: x.ticks((self.width / TICK).clamp(3.0, 8.0) as usize),
-            y_ticks: y.ticks(6),
+            x_ticks: x.ticks_across((self.width / TICK).clamp(3.0, 8.0) as usize),
+            y_ticks: y.ticks_up(6),
             x_label,
             y_label,
         }

@@ -8,6 +8,10 @@ use std::ops::RangeInclusive;
 const LARGEST: f64 = 1e15;
 const NARROWEST: f64 = 1e-12;
 
+/// Width of a digit on average, and height of a line of labels.
+const LETTER: f64 = 6.8;
+const LINE: f64 = 14.0;
+
 /// Maps values to places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
@@ -97,6 +101,27 @@ impl Scale {
         }
     }
 
+    /// At most about `count` ticks of a horizontal axis, fewer where their labels would touch.
+    pub(crate) fn ticks_across(&self, count: usize) -> Vec<Tick> {
+        self.ticks_apart(count, |tick| LETTER * (tick.label.chars().count() as f64 + 1.0))
+    }
+
+    /// The same of a vertical axis.
+    pub(crate) fn ticks_up(&self, count: usize) -> Vec<Tick> {
+        self.ticks_apart(count, |_| LINE)
+    }
+
+    fn ticks_apart(&self, count: usize, room: impl Fn(&Tick) -> f64) -> Vec<Tick> {
+        let place = |tick: &Tick| tick.at.parse::<f64>().unwrap_or(0.0);
+        let fits = |pair: &[Tick]| match pair {
+            [one, other] => (place(other) - place(one)).abs() >= f64::midpoint(room(one), room(other)),
+            _ => true,
+        };
+        let fitting = (1..=count.max(1)).rev().map(|count| self.ticks(count));
+        let found = fitting.into_iter().find(|ticks| ticks.windows(2).all(fits));
+        found.unwrap_or_else(|| self.ticks(1).into_iter().take(1).collect())
+    }
+
     fn even_ticks(&self, count: usize) -> Vec<Tick> {
         let step = self.step(count);
         let low = self.low * self.factor;
@@ -140,6 +165,27 @@ mod tests {
         assert_eq!(scale.ticks(5)[2].at, "200");
         assert_eq!(labels(&Scale::new(0.91..=0.985, 0.0..=1.0, 100.0), 4), ["92", "94", "96", "98"]);
         assert_eq!(labels(&Scale::new(0.0..=0.3, 0.0..=1.0, 1.0), 3), ["0.0", "0.1", "0.2", "0.3"]);
+    }
+
+    #[test]
+    fn labels_that_would_touch_are_fewer() {
+        let across = |wide: f64| Scale::new(0.0..=0.0047, 0.0..=wide, 1.0).ticks_across(5);
+        assert_eq!(across(470.0).len(), 5);
+        assert_eq!(
+            across(120.0).iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(),
+            ["0.000", "0.002", "0.004"]
+        );
+        assert_eq!(across(20.0).len(), 1);
+        let up = |high: f64| Scale::new(0.0..=47.0, high..=0.0, 1.0).ticks_up(6).len();
+        assert_eq!([up(300.0), up(60.0), up(30.0), up(5.0)], [5, 3, 1, 1]);
+        for wide in (10..400).step_by(7).map(f64::from) {
+            let scale = Scale::new(0.08..=250.0, 0.0..=wide, 1.0).stretched(Stretch::Logarithm);
+            let ticks = scale.ticks_across(8);
+            let end = |tick: &Tick, side: f64| {
+                tick.at.parse::<f64>().unwrap() + side * 3.4 * tick.label.len() as f64
+            };
+            assert!(ticks.windows(2).all(|pair| end(&pair[0], 1.0) < end(&pair[1], -1.0)), "{wide}");
+        }
     }
 
     #[test]

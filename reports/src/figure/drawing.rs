@@ -10,7 +10,9 @@ use crate::render;
 use crate::study::Condition;
 use crate::view::curves::Panel;
 use crate::view::series::Series;
-use crate::view::{accuracy, cost, forecast, forest, front, overview, phases, plane, scaling, scoreboard};
+use crate::view::{
+    accuracy, cost, forecast, forest, front, overview, parallel, phases, plane, scaling, scoreboard, search,
+};
 use crate::winner;
 use roxmltree::Document;
 use serde::Serialize;
@@ -105,6 +107,7 @@ impl Drawing {
         match name {
             FigureName::Winners => winners(findings),
             FigureName::Forest => forest_of(findings),
+            FigureName::Parallel => parallel_of(findings),
             FigureName::Scaling => scaling_of(findings),
             FigureName::Plane => plane_of(findings),
             FigureName::Front => front_of(findings),
@@ -112,6 +115,7 @@ impl Drawing {
                 curves(findings, name, style, |condition| condition.metric.map(Series::Metric))
             }
             FigureName::Loss => curves(findings, name, style, |_| Some(Series::TrainingLoss)),
+            FigureName::Search => search_of(findings),
             FigureName::Phases => phases_of(findings),
             FigureName::Forecast => forecast_of(findings),
             FigureName::Scoreboard => scoreboard_of(findings),
@@ -244,6 +248,14 @@ fn forest_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     Ok(Some(single(&found.front.figure, caption, Vec::new(), drawn)))
 }
 
+fn parallel_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(axes) = Axes::of(&findings.study) else { return Ok(None) };
+    let Some(found) = parallel::Section::of(findings, &axes) else { return Ok(None) };
+    let drawn = chart("parallel.svg", &named("parallel", &found))?;
+    let caption = [found.answer.as_str(), &found.reading, &found.note].join(" ").trim().to_owned();
+    Ok(Some(single(&found.chart.figure, caption, Entry::of(Sample::Line, found.legend), drawn)))
+}
+
 fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(axes) = Axes::of(&findings.study) else { return Ok(None) };
     let Some(found) = scaling::Scaling::of(findings, &axes) else { return Ok(None) };
@@ -357,6 +369,27 @@ fn curves(
     let caption = [figure.description.as_str(), &panel.left].join(" ").trim().to_owned();
     let drawn = chart("curves.svg", &Alone { figure: &figure, panel: &panel })?;
     Ok(Some(single(&figure, caption, Entry::of(Sample::Line, legend), drawn)))
+}
+
+fn search_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
+    let Some(found) = search::Section::of(findings) else { return Ok(None) };
+    let mut table = Table::default();
+    let (mut charts, mut said) = (Vec::new(), Vec::new());
+    for one in &found.charts {
+        let figure = &one.figure;
+        table.columns = [&["search of".to_owned()], figure.table.columns.as_slice()].concat();
+        let named = |row: &Vec<String>| [std::slice::from_ref(&one.name), row.as_slice()].concat();
+        table.rows.extend(figure.table.rows.iter().map(named));
+        said.push(format!("{}: {}", one.name, figure.description));
+        let drawn = chart("search.svg", &BTreeMap::from([("chart", one)]))?;
+        charts.push(Chart { name: one.name.clone(), ..drawn });
+    }
+    if charts.is_empty() {
+        return Ok(None);
+    }
+    said.extend([found.cautions, vec![found.reading]].concat());
+    let title = "How settings were found".to_owned();
+    Ok(Some(Drawing { title, caption: said.join(" "), legend: marks(found.legend), charts, table }))
 }
 
 fn phases_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {

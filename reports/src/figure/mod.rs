@@ -6,6 +6,7 @@
 mod drawing;
 mod legend;
 mod names;
+mod numbers;
 mod palette;
 mod plain;
 mod table;
@@ -52,7 +53,7 @@ pub struct DrawnFigure {
     pub caption: String,
     /// Its numbers in LaTeX, with the rules of the package `booktabs`.
     pub latex: String,
-    /// Its numbers in CSV.
+    /// Its numbers in CSV: numbers alone in the cells, units in the heads of columns.
     pub csv: String,
 }
 
@@ -160,7 +161,7 @@ pub fn figure(
             height: text.height,
         }),
         latex: table::latex(&drawing.table),
-        csv: table::csv(&drawing.table),
+        csv: table::csv(&numbers::apart(&drawing.table)),
         caption: drawing.caption,
     })
 }

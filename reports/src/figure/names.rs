@@ -9,6 +9,8 @@ pub enum FigureName {
     Winners,
     /// Ratios of all arms under all conditions.
     Forest,
+    /// All axes at once, a line for every arm under every condition.
+    Parallel,
     /// Speed-up and efficiency over the number of workers.
     Scaling,
     /// Steps and time per step, relative to the baseline.
@@ -19,6 +21,8 @@ pub enum FigureName {
     Accuracy,
     /// The training loss over training.
     Loss,
+    /// What each setting of a search came to.
+    Search,
     /// Phases of a step.
     Phases,
     /// Predicted and measured step times.
@@ -31,14 +35,16 @@ pub enum FigureName {
 
 impl FigureName {
     /// All of them, in the order of the page.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Winners,
         Self::Forest,
+        Self::Parallel,
         Self::Scaling,
         Self::Plane,
         Self::Front,
         Self::Accuracy,
         Self::Loss,
+        Self::Search,
         Self::Phases,
         Self::Forecast,
         Self::Scoreboard,
@@ -50,11 +56,13 @@ impl FigureName {
         match self {
             Self::Winners => "winners",
             Self::Forest => "forest",
+            Self::Parallel => "parallel",
             Self::Scaling => "scaling",
             Self::Plane => "plane",
             Self::Front => "front",
             Self::Accuracy => "accuracy",
             Self::Loss => "loss",
+            Self::Search => "search",
             Self::Phases => "phases",
             Self::Forecast => "forecast",
             Self::Scoreboard => "scoreboard",
@@ -67,11 +75,13 @@ impl FigureName {
         match self {
             Self::Winners => "which arm wins where: lines over one axis, maps over two",
             Self::Forest => "the speed-up of every arm with its interval",
+            Self::Parallel => "all axes at once: a line for every arm under every condition",
             Self::Scaling => "speed-up and efficiency over the number of workers",
             Self::Plane => "steps to the target and time per step, relative to the baseline",
             Self::Front => "time and final quality, and what no other arm beats in both",
             Self::Accuracy => "the metric of one condition over training",
             Self::Loss => "the training loss of one condition",
+            Self::Search => "how each arm found its settings: what each came to, rung by rung",
             Self::Phases => "where the time of a step goes",
             Self::Forecast => "predicted and measured step times",
             Self::Scoreboard => "the arms of one condition with their results, as a table only",

@@ -1,7 +1,7 @@
 //! Figures stand alone: every reference leads somewhere, nothing is left of the page's style sheet, and names stay text.
 
 use super::*;
-use crate::sample::{GridAxis, Sample, on_grid};
+use crate::sample::{GridAxis, Sample, decided, on_grid};
 use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 
@@ -18,6 +18,24 @@ fn grid() -> SweepRows {
     ];
     on_grid(&one, &axes, |arm, at| {
         if arm == 0 { 4e-3 + 3e-10 * at[0] * at[1] } else { 6e-3 + 1e-4 * at[0] + 1e-10 * at[1] }
+    })
+}
+
+/// Two arms over three axes.
+fn cube() -> SweepRows {
+    let one = Sample { repeats: 2, epochs: (4, 4), ..Sample::duel() }.rows();
+    let axes = [
+        GridAxis::new("nodes.workers", &[2.0, 8.0]),
+        GridAxis::new("model.parameters", &[1e4, 1e6]),
+        GridAxis::new("network.latency", &[0.0, 0.01]),
+    ];
+    on_grid(&one, &axes, |arm, at| 5e-3 + at[0] * 1e-5 + at[1] * 1e-10 + arm as f64 * at[2])
+}
+
+/// Two arms that searched among three rates.
+fn searched() -> SweepRows {
+    decided(&[0.1, 0.2, 0.4], 2, |arm, rate, rung| {
+        0.9 - 0.1 * arm as f64 - (rate - 0.2).abs() / 20.0 + f64::from(rung) / 50.0
     })
 }
 
@@ -42,7 +60,7 @@ fn attribute<'a>(node: &Node<'a, '_>, name: &str) -> Option<&'a str> {
 fn nothing_is_left_of_the_style_sheet_and_every_reference_leads_somewhere() {
     let styles = [FigureStyle::default(), FigureStyle { palette: Palette::Grey, ..FigureStyle::default() }];
     let mut seen = BTreeSet::new();
-    for rows in [duel(), grid()] {
+    for rows in [duel(), grid(), cube(), searched()] {
         for (name, svg) in styles.iter().flat_map(|style| charts(&rows, style)) {
             seen.insert(name);
             for left in ["var(", "light-dark", "class=", "<style", "__", " style="] {
@@ -63,7 +81,7 @@ fn nothing_is_left_of_the_style_sheet_and_every_reference_leads_somewhere() {
             }
         }
     }
-    assert!(seen.len() >= 7, "{seen:?}");
+    assert!(seen.len() >= 9, "{seen:?}");
 }
 
 #[test]
@@ -119,7 +137,7 @@ fn names_stay_text() {
 
 #[test]
 fn the_same_rows_give_the_same_bytes() {
-    for rows in [duel(), grid()] {
+    for rows in [duel(), grid(), cube(), searched()] {
         assert_eq!(charts(&rows, &FigureStyle::default()), charts(&rows, &FigureStyle::default()));
     }
 }
@@ -201,6 +219,38 @@ fn nothing_is_left_out_in_silence() {
             assert!(said.iter().all(|text| text.contains(factor)), "{name}: {factor}");
         }
     }
+}
+
+#[test]
+fn parallel_coordinates_have_a_line_and_a_row_for_each_arm_under_each_condition() {
+    for width in [85.0, 178.0] {
+        let figure = drawn(&cube(), FigureName::Parallel, &FigureStyle { width, ..FigureStyle::default() });
+        assert_eq!(figure.csv.lines().count(), 1 + 16);
+        let head = "arm,workers,parameters,latency,time to target (s),final test accuracy (%),beaten\n";
+        assert!(figure.csv.starts_with(head), "{}", figure.csv);
+        assert!(figure.latex.contains("time to target") && figure.caption.contains("changes it most"));
+        let chart = figure.chart.unwrap();
+        assert!(chart.svg.contains(">latency<") && chart.svg.contains(">time to target<"), "{width}");
+        // A narrow column has no room for five heads in full letters.
+        assert_eq!(chart.letter < 7.99, width < 100.0, "{width}: {}", chart.letter);
+    }
+}
+
+#[test]
+fn a_search_has_a_chart_for_each_arm_and_a_row_for_each_setting() {
+    let figure = drawn(&searched(), FigureName::Search, &FigureStyle::default());
+    assert_eq!(figure.csv.lines().count(), 1 + 2 * 3);
+    assert!(figure.csv.starts_with("search of,setting,after "), "{}", figure.csv);
+    assert!(
+        figure.csv.contains("\nd-sync,lr=0.2,") && figure.csv.contains("\nps-sync,lr=0.2,"),
+        "{}",
+        figure.csv
+    );
+    assert!(figure.caption.contains("lr=0.2 was the best"), "{}", figure.caption);
+    let svg = figure.chart.unwrap().svg;
+    assert!(svg.contains(">ps-sync<") && svg.contains(">d-sync<"));
+    let absent = self::figure(&duel(), FigureName::Search, &Options::default(), &FigureStyle::default());
+    assert!(absent.unwrap_err().to_string().contains("no figure `search`"));
 }
 
 #[test]

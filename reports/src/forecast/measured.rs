@@ -45,6 +45,8 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
         Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
     } else if !spec.emulation.slow.is_empty() {
         Err(NoModel("some of its ranks were slowed down".to_owned()))
+    } else if !spec.faults.is_empty() {
+        Err(NoModel("something happened to some of its ranks".to_owned()))
     } else {
         Ok(Computing { step, passes: Some(passes) })
     };

@@ -70,6 +70,7 @@ impl Maker<'_> {
             coding: vec![],
             schedule: None,
             lost: vec![],
+            as_ordered: false,
             staleness: vec![],
             averagings: vec![],
             hosts: host::readings(step * steps as f64 / 1e3),

@@ -23,8 +23,10 @@ pub(crate) struct Group<'a> {
 enum Score {
     /// The metric at its end.
     Value(f64),
-    /// It did not end as planned, or measured nothing.
+    /// It diverged, or measured nothing.
     Nothing,
+    /// It failed, for whatever its setting was.
+    Failed,
     /// It is not made yet.
     Waits,
     /// The selection does not have it.
@@ -54,6 +56,7 @@ impl<'a> Group<'a> {
             match score(run, metric) {
                 Some(value) => Score::Value(value),
                 None if matches!(run.state, RunState::Pending | RunState::Running) => Score::Waits,
+                None if matches!(run.state, RunState::Failed | RunState::TimedOut) => Score::Failed,
                 None => Score::Nothing,
             }
         };
@@ -124,7 +127,7 @@ impl<'a> Group<'a> {
     fn score(&self, place: usize, rung: u32) -> Option<f64> {
         match self.scores[place].get(rung as usize) {
             Some(Score::Value(value)) => Some(*value),
-            Some(Score::Nothing | Score::Waits | Score::Unknown) | None => None,
+            Some(Score::Nothing | Score::Failed | Score::Waits | Score::Unknown) | None => None,
         }
     }
 
@@ -181,7 +184,13 @@ impl<'a> Group<'a> {
         };
         let listed: Vec<String> = kept.iter().map(with_value).collect();
         let last = rung + 1 == self.search.rungs;
-        match kept {
+        let failed = self.failed(rung);
+        let given_up = if failed.is_empty() {
+            String::new()
+        } else {
+            format!("; given up, because its run failed: {}", failed.join(", "))
+        };
+        let words = match kept {
             [] => format!("{arm}{place}: none of {of} settings is promoted, for none ended as planned"),
             [best] if last && self.ties(best) > 0 => {
                 format!("{arm}{place}: {} trains to the end; another one is as good", listed[0])
@@ -189,7 +198,17 @@ impl<'a> Group<'a> {
             [_] if last => format!("{arm}{place}: {} is the best of {of}, and trains to the end", listed[0]),
             [_] => format!("{arm}{place}: {} of {of} settings is promoted", listed[0]),
             _ => format!("{arm}{place}: {} of {of} settings are promoted", listed.join(", ")),
-        }
+        };
+        words + &given_up
+    }
+
+    /// Settings whose run of a rung failed: they were given up for no fault of theirs. One that diverged is a result.
+    pub(crate) fn failed(&self, rung: u32) -> Vec<String> {
+        let failed = |trial: &&&Trial| {
+            let place = self.trials.iter().position(|own| own.cell == trial.cell);
+            place.is_some_and(|place| self.scores[place].get(rung as usize) == Some(&Score::Failed))
+        };
+        self.survivors(rung).iter().filter(failed).map(|trial| setting_words(&trial.setting)).collect()
     }
 }
 
@@ -214,7 +233,10 @@ fn metric(rows: &SweepRows, search: &Search) -> Metric {
 
 /// The metric at the end of a run that ended as planned.
 fn score(run: &RunRow, metric: Metric) -> Option<f64> {
-    let attempt = run.attempt.as_ref().filter(|_| run.state == RunState::Done && is_judged(run))?;
+    let attempt = run
+        .attempt
+        .as_ref()
+        .filter(|_| matches!(run.state, RunState::Done | RunState::Degraded) && is_judged(run))?;
     let last = attempt.metrics.iter().rev().find(|row| row.metric == metric)?;
     Some(last.value).filter(|value| value.is_finite())
 }

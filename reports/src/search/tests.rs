@@ -66,6 +66,10 @@ fn what_diverged_or_failed_does_not_go_on() {
     }
     let last = promoted(&rows, 1).unwrap();
     assert_eq!(rates(&rows, &last.needed), [(0, 0.4), (1, 0.8)]);
+    // What diverged is a result; what failed is said.
+    let told = &promoted(&rows, 0).unwrap().words;
+    assert!(told[0].ends_with("; given up, because its run failed: lr=0.1"), "{}", told[0]);
+    assert!(!told[1].contains("failed"), "{}", told[1]);
     for run in rows.runs.iter_mut().filter(|run| rows.plan.cells[run.cell].arm == 1) {
         run.state = RunState::Diverged;
     }

@@ -3,7 +3,7 @@
 use super::{JudgedRun, Measure, Usage};
 use recipe::{Metric, RunSpec};
 use std::num::NonZeroU64;
-use store::{AttemptRow, RunState};
+use store::AttemptRow;
 
 /// Which workers of an arm must end with the same weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl ArmCell<'_> {
 
     /// The last value of the metric in each run that ended as planned, with the run's repeat.
     pub(crate) fn final_values(&self, metric: Metric) -> Vec<(u32, f64)> {
-        let done = self.runs.iter().filter(|judged| judged.run.state == RunState::Done);
+        let done = self.runs.iter().filter(|judged| judged.ended_as_planned());
         done.filter_map(|judged| Some((judged.run.repeat, judged.last(metric)?))).collect()
     }
 

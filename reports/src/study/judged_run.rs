@@ -40,6 +40,11 @@ impl<'a> JudgedRun<'a> {
         Self { run, attempt, hit, before, watched: ran.min(deadline), step }
     }
 
+    /// Whether it trained to its end.
+    pub(crate) fn ended_as_planned(&self) -> bool {
+        matches!(self.run.state, RunState::Done | RunState::Degraded)
+    }
+
     pub(crate) fn has_diverged(&self) -> bool {
         self.run.state == RunState::Diverged
     }
@@ -88,9 +93,18 @@ pub(super) fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>) -> Vec<Jud
 /// Whether a run counts in the statistics of its arm. A run that diverged or ran out of time is a result: it did not
 /// reach the target. One that failed or was interrupted says nothing about its arm. Neither does one that continued
 /// without a rank: from then on it had fewer workers, and the same accident ends a run of a strategy that cannot lose a
-/// rank, which is left out as well.
+/// rank, which is left out as well. Where the recipe lets the rank fail, it fails in every arm, and the run is what was to be seen.
 pub fn is_judged(run: &RunRow) -> bool {
-    matches!(run.state, RunState::Done | RunState::Diverged | RunState::TimedOut) && !is_degraded(run)
+    match run.state {
+        RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut => {
+            run.is_as_ordered() || !is_degraded(run)
+        }
+        RunState::Pending
+        | RunState::NotNeeded
+        | RunState::Running
+        | RunState::Failed
+        | RunState::Interrupted => false,
+    }
 }
 
 /// Whether the run continued after losing a rank, however it ended.

@@ -314,6 +314,28 @@ mod tests {
         assert_eq!((judged(0), judged(1)), (2, 5));
     }
 
+    /// With a rank that the recipe lets fail in every arm, what continues is what was to be seen.
+    #[test]
+    fn a_run_that_lost_what_it_was_to_lose_is_judged_and_one_that_failed_by_it_is_not() {
+        let mut rows = Sample::duel().rows();
+        let lost =
+            store::LostRow { rank: record::Rank(1), step: 9, at: record::Nanos(1), reason: String::new() };
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 0) {
+            run.state = RunState::Degraded;
+            let attempt = run.attempt.as_mut().unwrap();
+            (attempt.lost, attempt.as_ordered) = (vec![lost.clone()], true);
+        }
+        for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+            run.state = RunState::Failed;
+            run.attempt.as_mut().unwrap().as_ordered = true;
+        }
+        let study = Study::new(&rows, None).unwrap();
+        let cells = &study.conditions[0].cells;
+        assert_eq!((cells[0].runs.len(), cells[1].runs.len()), (5, 0));
+        assert_eq!(cells[0].final_values(Metric::TestAccuracy).len(), 5);
+        assert_eq!(rows.runs[0].state_words(), "degraded as ordered");
+    }
+
     #[test]
     fn the_run_in_the_middle() {
         let rows = Sample::duel().rows();

@@ -6,6 +6,7 @@ use crate::findings::Findings;
 use crate::number_format;
 use crate::statistics::Estimate;
 use crate::study::{ArmCell, Condition, Measure};
+use recipe::AxisValue;
 use serde::Serialize;
 
 /// What the page says of one arm by one measure.
@@ -41,6 +42,12 @@ pub struct VerdictRow {
     pub p: Option<f64>,
     /// Probability that the arm is faster, or slower, by more than the smallest effect that matters.
     pub sure: Option<f64>,
+    /// What the arm chose by its search, in the order of the plan's axes; empty without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<AxisValue>,
+    /// What the baseline chose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub baseline_chosen: Vec<AxisValue>,
     /// What the numbers do not say: equal weights, runs that missed the target or diverged. May be empty.
     pub note: String,
 }
@@ -111,8 +118,18 @@ impl Compared<'_> {
             n: 0,
             p: None,
             sure: None,
+            chosen: self.chosen(Some(self.cell)),
+            baseline_chosen: self.chosen(self.condition.cell(self.findings.study.baseline)),
             note: String::new(),
         }
+    }
+
+    /// The setting by which a cell is compared.
+    fn chosen(&self, cell: Option<&ArmCell>) -> Vec<AxisValue> {
+        let search = self.findings.rows().plan.search.as_ref();
+        let cell = cell.filter(|cell| !cell.runs.is_empty());
+        let trial = search.zip(cell).and_then(|(search, cell)| search.trial_of(cell.index));
+        trial.map(|trial| trial.setting.clone()).unwrap_or_default()
     }
 
     fn note(&self, contrast: &Contrast) -> String {

@@ -7,10 +7,10 @@ use super::described;
 use super::reach::{self, Reach};
 use super::rise::Rise;
 use super::series::{MOST_POINTS, Point, Series, points_of_each};
+use super::spread::{Together, together};
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics;
 use crate::study::Condition;
 use recipe::Metric;
 use serde::Serialize;
@@ -151,8 +151,8 @@ fn metric_reading(metric: Metric, condition: &Condition) -> String {
         " A hollow mark shows where a run ended."
     };
     format!(
-        "Each thin line is one run, the thick line the median over repeats, the band their range; further left and \
-         {better} is better. The axis of wall time shows the whole cost, those of epochs and samples only how well each sample is used.{target}"
+        "Each thin line is one run, the thick line the median over repeats, the band their range, both after equally many samples and \
+         at the median of their times; further left and {better} is better. The axis of wall time shows the whole cost, those of epochs and samples only how well each sample is used.{target}"
     )
 }
 
@@ -176,13 +176,10 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     let each = (most_rows / condition.cells.len().max(1)).clamp(2, MOST_POINTS);
     let most = if matches!(series, Series::TrainingLoss) { LOSS_ROWS.min(each) } else { each };
     for cell in &condition.cells {
-        let runs: Vec<Vec<Point>> = cell.runs.iter().map(|judged| series.values(judged)).collect();
-        let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
-        let stride = longest.div_ceil(most).max(1);
-        for place in (0..longest).filter(|place| place % stride == 0 || place + 1 == longest) {
-            let points: Vec<Point> = runs.iter().filter_map(|run| run.get(place).copied()).collect();
-            let mut row = vec![findings.study.arm_name(cell.arm).to_owned(), place.to_string()];
-            row.extend(table_cells(series, &points));
+        let runs: Vec<Vec<Point>> = cell.runs.iter().map(|judged| series.points(judged)).collect();
+        for all in together(&runs, most) {
+            let mut row = vec![findings.study.arm_name(cell.arm).to_owned(), all.place.to_string()];
+            row.extend(table_cells(series, &all));
             table.rows.push(row);
         }
     }
@@ -190,20 +187,18 @@ fn table(findings: &Findings, condition: &Condition, series: Series) -> Table {
     table
 }
 
-fn table_cells(series: Series, points: &[Point]) -> [String; 7] {
+fn table_cells(series: Series, all: &Together) -> [String; 7] {
     let unit = series.unit();
     let decimals = if series.higher_is_better() { 2 } else { 4 };
-    let middle = |place: fn(&Point) -> f64| statistics::median(&points.iter().map(place).collect::<Vec<_>>());
-    let dash = || "–".to_owned();
-    let values: Vec<f64> = points.iter().map(|point| point.value).filter(|value| value.is_finite()).collect();
-    let shown = |value: Option<f64>| value.map_or_else(dash, |value| unit.number(value, decimals));
+    let Point { seconds, epochs, samples, value } = all.middle;
+    let shown = |value: f64| unit.number(value, decimals);
     [
-        middle(|point| point.epochs).map_or_else(dash, |epochs| number_format::fixed(epochs, 2)),
-        middle(|point| point.samples).map_or_else(dash, |samples| number_format::count(samples as u64)),
-        middle(|point| point.seconds).map_or_else(dash, number_format::seconds),
-        shown(statistics::median(&values)),
-        shown(values.iter().copied().reduce(f64::min)),
-        shown(values.iter().copied().reduce(f64::max)),
-        points.len().to_string(),
+        if epochs.is_finite() { number_format::fixed(epochs, 2) } else { "–".to_owned() },
+        number_format::count(samples as u64),
+        number_format::seconds(seconds),
+        shown(value),
+        shown(all.low),
+        shown(all.high),
+        all.runs.to_string(),
     ]
 }

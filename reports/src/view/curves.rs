@@ -2,11 +2,11 @@
 
 use super::described::Names;
 use super::rise::{Rise, vertical_scale};
-use super::series::{Axis, MOST_POINTS, Series};
+use super::series::{Axis, MOST_POINTS, Point, Series};
+use super::spread::{Together, together};
 use super::target_label::{Obstacles, TargetLine};
 use crate::chart::{self, Frame, Grain, Path, Place, Scale, Sheet, coordinate, marker};
 use crate::number_format;
-use crate::statistics;
 use crate::study::{ArmCell, Condition, JudgedRun};
 use serde::Serialize;
 
@@ -221,9 +221,8 @@ impl Canvas {
     }
 
     fn curve(&self, cell: &ArmCell, name: String, obstacles: &mut Obstacles) -> Curve {
-        let whole: Vec<Vec<Place>> =
-            cell.runs.iter().map(|judged| self.series.places(judged, self.axis)).collect();
-        let spread = Spread::of(&whole, (2 * self.points).min(MOST_POINTS));
+        let whole: Vec<Vec<Point>> = cell.runs.iter().map(|judged| self.series.points(judged)).collect();
+        let spread = Spread::of(&whole, self.axis, (2 * self.points).min(MOST_POINTS));
         let outline = spread.high.into_iter().chain(spread.low.into_iter().rev());
         let outline = outline.map(|(x, y)| self.place(x, y));
         let band = Path::tracing_by(self.grain, outline).closed().finish();
@@ -330,53 +329,14 @@ struct Spread {
 
 impl Spread {
     /// Each line has at most `most` points, and its extremes.
-    fn of(runs: &[Vec<Place>], most: usize) -> Self {
-        let places = grid(runs, MOST_COMPUTED);
-        let spread: Vec<(f64, [f64; 3])> =
-            places.into_iter().filter_map(|x| Some((x, spread_at(runs, x)?))).collect();
-        let line = |which: usize| {
-            let points: Vec<Place> = spread.iter().map(|(x, values)| (*x, values[which])).collect();
-            chart::thinned(points, most)
+    fn of(runs: &[Vec<Point>], axis: Axis, most: usize) -> Self {
+        let all = together(runs, MOST_COMPUTED);
+        let line = |value: fn(&Together) -> f64| {
+            let points = all.iter().map(|all| (axis.place(&all.middle), value(all)));
+            chart::thinned(points.collect(), most)
         };
-        Self { low: line(0), middle: line(1), high: line(2) }
+        Self { low: line(|all| all.low), middle: line(|all| all.middle.value), high: line(|all| all.high) }
     }
-}
-
-/// The positions of the median: the median position of the k-th point, for each k that half of the runs have; where
-/// there are too many, every few of them and the last.
-fn grid(runs: &[Vec<Place>], most: usize) -> Vec<f64> {
-    let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
-    let stride = longest.div_ceil(most.max(1)).max(1);
-    (0..longest)
-        .filter(|place| place % stride == 0 || place + 1 == longest)
-        .filter_map(|place| {
-            let places: Vec<f64> = runs.iter().filter_map(|run| run.get(place)).map(|(x, _)| *x).collect();
-            (places.len() * 2 >= runs.len()).then(|| statistics::median(&places))?
-        })
-        .collect()
-}
-
-/// Lowest, median and highest value at `x` of the runs that have begun and not ended there; `None` if they are fewer than
-/// half.
-fn spread_at(runs: &[Vec<Place>], x: f64) -> Option<[f64; 3]> {
-    let values: Vec<f64> = runs.iter().filter_map(|run| interpolated(run, x)).collect();
-    if values.len() * 2 < runs.len() {
-        return None;
-    }
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some([low, statistics::median(&values)?, high])
-}
-
-fn interpolated(run: &[Place], x: f64) -> Option<f64> {
-    // Positions only grow.
-    let after = Some(run.partition_point(|(at, _)| *at < x)).filter(|place| *place < run.len())?;
-    let (right_x, right_y) = run[after];
-    if after == 0 {
-        return (right_x <= x).then_some(right_y);
-    }
-    let (left_x, left_y) = run[after - 1];
-    Some(left_y + (right_y - left_y) * (x - left_x) / (right_x - left_x))
 }
 
 #[cfg(test)]
@@ -384,34 +344,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_points_lies_a_line_and_beyond_them_nothing() {
-        let run = [(1.0, 10.0), (3.0, 20.0)];
-        assert_eq!(interpolated(&run, 2.0), Some(15.0));
-        assert_eq!(interpolated(&run, 1.0), Some(10.0));
-        assert_eq!(interpolated(&run, 3.0), Some(20.0));
-        assert_eq!(interpolated(&run, 0.5), None);
-        assert_eq!(interpolated(&run, 3.5), None);
-    }
-
-    #[test]
     fn a_spike_of_the_median_survives_among_many_points() {
-        let line = |offset: f64| -> Vec<Place> {
+        let line = |offset: f64| -> Vec<Point> {
             let value = |place: u32| if place == 777 { 9.0 + offset } else { offset };
-            (0..1_000).map(|place| (f64::from(place), value(place))).collect()
+            let point = |place: u32| {
+                let at = f64::from(place);
+                Point { seconds: at, epochs: at, samples: at, value: value(place) }
+            };
+            (0..1_000).map(point).collect()
         };
-        let spread = Spread::of(&[line(0.0), line(0.1), line(0.2)], 60);
+        let spread = Spread::of(&[line(0.0), line(0.1), line(0.2)], Axis::Wall, 60);
         for (line, spike) in [(spread.low, 9.0), (spread.middle, 9.1), (spread.high, 9.2)] {
             assert!(line.len() <= 60 && line.contains(&(777.0, spike)), "{line:?}");
         }
-    }
-
-    #[test]
-    fn the_median_ends_where_half_of_the_runs_have_ended() {
-        let run = |last: u32| (0..=last).map(|x| (f64::from(x), f64::from(last))).collect::<Vec<_>>();
-        let runs = [run(2), run(4), run(6), run(8)];
-        assert_eq!(grid(&runs, 60).last(), Some(&6.0));
-        assert_eq!(spread_at(&runs, 1.0), Some([2.0, 5.0, 8.0]));
-        assert_eq!(spread_at(&runs, 5.0), Some([6.0, 7.0, 8.0]));
-        assert_eq!(spread_at(&runs, 7.0), None);
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct FailedRun {
     pub(crate) repeat: String,
     pub(crate) seed: String,
     pub(crate) state: String,
+    /// The same for people.
+    pub(crate) state_words: String,
     /// How the statistics treat it.
     pub(crate) treatment: String,
     pub(crate) reason: String,
@@ -87,6 +89,7 @@ fn failed(findings: &Findings, run: &RunRow) -> FailedRun {
         repeat: (run.repeat + 1).to_string(),
         seed: run.seed.to_string(),
         state: run.state.name().to_owned(),
+        state_words: run.state_words(),
         treatment: if condition.is_none() && findings.rows().plan.search.is_some() {
             "its setting was given up".to_owned()
         } else {
@@ -108,6 +111,14 @@ fn ranks(attempt: &AttemptRow) -> String {
 
 fn treatment(run: &RunRow) -> String {
     let words = match run.state {
+        RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut
+            if run.is_as_ordered() =>
+        {
+            "counts: the recipe lets the rank fail in every arm, and this is what the strategy does about it"
+        }
+        RunState::Failed if run.is_as_ordered() => {
+            "a result: the strategy does not continue without the rank that the recipe lets fail; it is in no average"
+        }
         RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut if is_degraded(run) => {
             let lost = run.attempt.iter().flat_map(|attempt| &attempt.lost);
             let lost: Vec<String> = lost.map(|lost| lost.rank.to_string()).collect();

@@ -105,14 +105,13 @@ pub(crate) fn noted(annotations: &Annotations) -> Option<String> {
 
 fn marks(findings: &Findings) -> Vec<TrustMark> {
     let rows = findings.rows();
-    let attempts: Vec<&AttemptRow> = findings
-        .study
-        .conditions
-        .iter()
-        .flat_map(|c| &c.cells)
-        .flat_map(|e| &e.runs)
-        .map(|t| t.attempt)
-        .collect();
+    let judged: Vec<&JudgedRun> =
+        findings.study.conditions.iter().flat_map(|c| &c.cells).flat_map(|e| &e.runs).collect();
+    let attempts: Vec<&AttemptRow> = judged.iter().map(|judged| judged.attempt).collect();
+    // A rank that the recipe pauses is in no phase meanwhile.
+    let is_paused = |judged: &&&JudgedRun| !rows.plan.cells[judged.run.cell].spec.paused().is_zero();
+    let unpaused: Vec<&AttemptRow> =
+        judged.iter().filter(|judged| !is_paused(judged)).map(|judged| judged.attempt).collect();
     let mut marks = vec![repeats(findings), failures(findings)];
     marks.extend(degraded(findings));
     marks.extend(missing(findings));
@@ -126,11 +125,12 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
         None => TrustMark::warns("code", "recipe not under version control"),
     });
     marks.extend(weights(findings));
-    marks.extend(coverage(&attempts));
+    marks.extend(coverage(&unpaused));
     marks.extend(recording(&attempts));
     marks.extend(cores(findings));
     marks.extend(gossip(findings));
     marks.extend(emulation::mark(findings));
+    marks.extend(faults(findings));
     marks.extend(reused(findings));
     marks
 }
@@ -238,9 +238,10 @@ fn too_few_runs(study: &Study, condition: &Condition, comparisons: &[Comparison]
 }
 
 fn failures(findings: &Findings) -> TrustMark {
-    let count =
-        |states: &[RunState]| findings.rows().runs.iter().filter(|run| states.contains(&run.state)).count();
-    let failed = count(&[RunState::Failed, RunState::TimedOut, RunState::Interrupted]);
+    let runs = || findings.rows().runs.iter();
+    let ordered = runs().filter(|run| run.state == RunState::Failed && run.is_as_ordered()).count();
+    let count = |states: &[RunState]| runs().filter(|run| states.contains(&run.state)).count();
+    let failed = count(&[RunState::Failed, RunState::TimedOut, RunState::Interrupted]) - ordered;
     let given_up = rungs_that_diverged(findings.rows());
     let diverged = count(&[RunState::Diverged]) - given_up;
     let text = match (failed, diverged) {
@@ -254,6 +255,7 @@ fn failures(findings: &Findings) -> TrustMark {
         1 => format!("{text}; 1 setting of a search diverged and was given up"),
         many => format!("{text}; {many} settings of searches diverged and were given up"),
     };
+    let text = if ordered == 0 { text } else { format!("{text}; {ordered} failed as the recipe lets them") };
     TrustMark::new("runs", failed + diverged == 0, text)
 }
 
@@ -267,6 +269,7 @@ fn rungs_that_diverged(rows: &SweepRows) -> usize {
 fn degraded(findings: &Findings) -> Option<TrustMark> {
     let counted = |run: &&RunRow| {
         is_degraded(run)
+            && !run.is_as_ordered()
             && !matches!(run.state, RunState::Failed | RunState::TimedOut | RunState::Interrupted)
     };
     let count = findings.rows().runs.iter().filter(counted).count();
@@ -277,6 +280,13 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
         )
     };
     (count > 0).then(|| TrustMark::warns("degraded", text()))
+}
+
+/// What the recipe lets go wrong.
+fn faults(findings: &Findings) -> Option<TrustMark> {
+    let faults = findings.rows().plan.faults();
+    (!faults.is_empty())
+        .then(|| TrustMark::supports("faults", format!("by the recipe: {}", faults.join("; "))))
 }
 
 /// Planned runs that the page knows nothing of.

@@ -46,6 +46,7 @@ impl Method {
                 item("Tests", tests(findings)),
                 item("Grades", grades(findings)),
                 item("Final metric", final_metric(findings)),
+                item("Medians", MEDIANS),
                 item("Exposed communication", EXPOSED),
                 item("Hidden communication", HIDDEN),
                 item("Waiting and transfer", TRANSFER),
@@ -69,6 +70,11 @@ const STEP: &str = "One gradient of one rank. Steps to target are samples divide
      step independently, both are the time in which all of them together use one global batch: the batch divided by the sum over the workers of \
      samples per step divided by the steady step, waiting included. The warm-up of a strategy that begins as another one, as `pipe-sgd` can begin as `d-sync`, is excluded from step times. \
      The unit of all statistics is the run, not the step.";
+
+const MEDIANS: &str = "Of an even number of values, the median is the middle between the two in the middle; a run that never reached the target counts as \
+     infinitely late. The thick line of a curve, its band and the table behind it are of one definition: runs are compared after equally many \
+     samples, where every quantity, the wall time included, is the median of the runs that have begun and not ended there, as long as these are half \
+     of all. Scoreboard and sentences give geometric means of times, and medians in their place where some runs did not reach the target.";
 
 const EXPOSED: &str =
     "The time in which a communication of the rank is open while its compute lane does not compute.";
@@ -173,7 +179,8 @@ fn runs(findings: &Findings) -> String {
         "{looked}{least}{} per arm and condition; seeds {listed}, the same repeat with the same seed in every arm. {} planned{}, {} recorded. \
          A run that diverged or ran out of time is a result; one that failed or was interrupted is excluded and listed. \
          A degraded run, which lost a worker and continued, is excluded as well: from then on it had fewer workers, and the same accident ends a \
-         run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck.",
+         run of a strategy that cannot lose a worker. Including it would judge an arm by its bad luck. Where the recipe itself lets a rank fail, it \
+         does so in every arm: a run that continued counts, and one that could not is a result without averages.",
         number_format::plural(findings.study.repeats(), "repeat"),
         match &rows.plan.search {
             Some(_) => number_format::plural(rows.plan.number_of_runs().1, "run"),

@@ -256,7 +256,7 @@ impl Layout {
             middle: coordinate(scale.at(scale.low())),
             top: "26".to_owned(),
             bottom: coordinate(self.y - 8.0),
-            ticks: scale.ticks(ticks),
+            ticks: scale.ticks_across(ticks),
         };
         Phases {
             figure: Figure {

@@ -136,7 +136,7 @@ fn plane(findings: &Findings, number: usize, name: String, found: &[Relative]) -
     let base = findings.study.arm_name(findings.study.baseline);
     let labels = [format!("steps to target, {base} = 1"), format!("time per step, {base} = 1")];
     let mut frame = area.frame(&x, &y, labels);
-    (frame.x_ticks, frame.y_ticks) = (x.ticks(6), y.ticks(6));
+    (frame.x_ticks, frame.y_ticks) = (x.ticks_across(6), y.ticks_up(6));
     let point = |relative: &Relative| {
         let at = (x.at(relative.steps.value), y.at(relative.time.value));
         let mut cross = Path::default();

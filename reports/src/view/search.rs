@@ -1,6 +1,8 @@
 //! How each arm found its settings: what every setting came to in each rung, and which went on.
 
-use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Table, Tick, arm_style, coordinate, marker};
+use crate::chart::{
+    Area, Figure, Frame, Key, Path, Scale, Sheet, Table, Tick, arm_style, coordinate, marker,
+};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::search::{Group, Outcome};
@@ -13,6 +15,9 @@ use store::SweepRows;
 
 /// More searches have no chart of their own; the table has them all.
 const MOST_CHARTS: usize = 12;
+
+/// Rows of a table on the page.
+const MOST_ROWS: usize = 200;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
@@ -73,8 +78,10 @@ impl Section {
         let values = |group: &Group| -> Vec<Vec<f64>> {
             group.trials.iter().map(|trial| values(rows, group, trial)).collect()
         };
+        // A figure has no table of choices beside it.
+        let most = if findings.sheet == Sheet::Page { MOST_CHARTS } else { groups.len() };
         let drawn: Vec<Drawn> =
-            groups.iter().take(MOST_CHARTS).map(|group| Drawn { group, each: values(group) }).collect();
+            groups.iter().take(most).map(|group| Drawn { group, each: values(group) }).collect();
         let charts = match range(&drawn) {
             Some(range) => {
                 let chart = |(number, drawn): (usize, &Drawn)| chart(findings, number, drawn, range);
@@ -153,6 +160,21 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     if groups.iter().any(|one| groups.iter().any(|other| unequal(one, other))) {
         said.push("Not all arms had the same number of settings: more of them find a better one.".to_owned());
     }
+    for group in groups {
+        let failed: Vec<String> = (0..group.rungs()).flat_map(|rung| group.failed(rung)).collect();
+        if !failed.is_empty() {
+            let place = if group.condition().is_empty() {
+                String::new()
+            } else {
+                format!(" at {}", group.condition())
+            };
+            said.push(format!(
+                "{} gave up {}{place} because a run failed, not because of what it came to; with `limits.retries` it is made again.",
+                findings.study.arm_name(group.cell().arm),
+                failed.join(", ")
+            ));
+        }
+    }
     let mut at_edge: BTreeMap<(&str, String, &str), usize> = BTreeMap::new();
     let mut tied = 0;
     for group in groups {
@@ -216,22 +238,26 @@ fn range(drawn: &[Drawn]) -> Option<[f64; 2]> {
 
 /// `None` if no run of the search has ended.
 fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> Option<Chart> {
-    let rows = findings.rows();
     let Drawn { group, each } = drawn;
     let [low, high] = range;
     each.iter().flatten().next()?;
-    let area = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let page = Area { width: 500.0, height: 320.0, left: 58.0, right: 488.0, top: 28.0, bottom: 276.0 };
+    let area = findings.sheet.small(page);
     let unit = Unit::of_metric(group.metric);
     let margin = ((high - low) * 0.08).max(high.abs() * 1e-3);
     let y = Scale::new(low - margin..=high + margin, area.bottom..=area.top, unit.factor);
     let x = Scale::new(0.0..=f64::from(group.rungs()), area.left + 24.0..=area.right - 40.0, 1.0);
     let metric = metric_words(group.metric);
     let y_words = if unit.name.is_empty() { metric.clone() } else { format!("{metric} ({})", unit.name) };
-    let mut frame = area.frame(&x, &y, ["trained for".to_owned(), y_words]);
     let lengths = group.lengths();
+    let (x_words, labels) = match findings.sheet {
+        Sheet::Page => ("trained for".to_owned(), lengths.clone()),
+        Sheet::Figure { .. } => unit_apart(&lengths),
+    };
+    let mut frame = area.frame(&x, &y, [x_words, y_words]);
     let tick =
         |(place, label): (usize, &String)| Tick { at: coordinate(x.at(place as f64)), label: label.clone() };
-    frame.x_ticks = lengths.iter().enumerate().map(tick).collect();
+    frame.x_ticks = labels.iter().enumerate().map(tick).collect();
     let cell = group.cell();
     let outcome = group.outcome();
     let line = |(trial, values): (&&Trial, &Vec<f64>)| {
@@ -274,7 +300,7 @@ fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> 
                 }
             },
             reading: String::new(),
-            table: table(rows, group, each, &lengths, unit),
+            table: table(findings, drawn, &lengths, unit),
         },
         arm: arm.to_owned(),
         name,
@@ -284,7 +310,25 @@ fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> 
     })
 }
 
-fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String], unit: Unit) -> Table {
+/// The words of the axis with the unit of all lengths, which then stand without theirs: a figure has less room.
+fn unit_apart(lengths: &[String]) -> (String, Vec<String>) {
+    let split =
+        |length: &String| length.split_once(' ').map(|(number, unit)| (number.to_owned(), unit.to_owned()));
+    let parts: Option<Vec<(String, String)>> = lengths.iter().map(split).collect();
+    let parts = parts.unwrap_or_default();
+    let unit = |part: &(String, String)| part.1.trim_end_matches('s').to_owned();
+    match parts.first() {
+        Some(first) if parts.iter().all(|part| unit(part) == unit(first)) => {
+            let words = format!("trained for ({}s)", unit(first));
+            (words, parts.into_iter().map(|(number, _)| number).collect())
+        }
+        _ => ("trained for".to_owned(), lengths.to_vec()),
+    }
+}
+
+fn table(findings: &Findings, drawn: &Drawn, lengths: &[String], unit: Unit) -> Table {
+    let Drawn { group, each } = drawn;
+    let rows = findings.rows();
     let mut table = Table::new(["setting"]);
     table.columns.extend(lengths.iter().map(|length| format!("after {length}")));
     for (trial, values) in group.trials.iter().zip(each) {
@@ -296,7 +340,7 @@ fn table(rows: &SweepRows, group: &Group, each: &[Vec<f64>], lengths: &[String],
             .rows
             .push([setting_words(&trial.setting)].into_iter().chain((0..lengths.len()).map(text)).collect());
     }
-    table.cut(200);
+    findings.sheet.cut(&mut table, MOST_ROWS);
     table
 }
 
@@ -305,6 +349,16 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::sample::decided;
+
+    #[test]
+    fn a_setting_whose_run_failed_is_named() {
+        let mut rows = decided(&[0.1, 0.2, 0.4], 2, |_, rate, _| 0.9 - (rate - 0.2).abs() / 20.0);
+        let failed = rows.plan.search.as_ref().unwrap().trials[0].rungs[0];
+        rows.runs.iter_mut().find(|run| run.cell == failed).unwrap().state = store::RunState::Failed;
+        let section = Section::of(&Findings::of(&rows, &Options::default()).unwrap()).unwrap();
+        let told = "gave up lr=0.1 because a run failed, not because of what it came to; with `limits.retries` it is made again.";
+        assert!(section.cautions[0].ends_with(told), "{:?}", section.cautions);
+    }
 
     /// The second arm is ten points worse, and its chart shows it.
     #[test]

@@ -30,7 +30,7 @@ pub(crate) enum Series {
 }
 
 /// A value with its place on each axis.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) seconds: f64,
     pub(crate) epochs: f64,
@@ -97,6 +97,13 @@ impl Series {
     /// The target, if it is one of this series.
     pub(crate) fn target(self, condition: &Condition) -> Option<Target> {
         condition.target.filter(|target| matches!(self, Self::Metric(metric) if metric == target.metric))
+    }
+
+    /// The finite values of a run.
+    pub(crate) fn points(self, judged: &JudgedRun) -> Vec<Point> {
+        let finite =
+            |point: &Point| [point.seconds, point.samples, point.value].iter().all(|one| one.is_finite());
+        self.values(judged).into_iter().filter(finite).collect()
     }
 
     /// The places of all finite values of a run on an axis.

@@ -104,6 +104,32 @@ fn failures_are_listed_with_rank_and_log() {
 }
 
 #[test]
+fn what_the_recipe_lets_go_wrong_is_said_and_blamed_on_no_machine() {
+    let mut rows = Sample::duel().rows();
+    let fault = recipe::PlannedFault { rank: 1, step: 31, action: recipe::FaultAction::Kill };
+    rows.plan.cells.iter_mut().for_each(|cell| cell.spec.faults = vec![fault]);
+    for (run, state) in [(0, RunState::Failed), (1, RunState::Degraded)] {
+        rows.runs[run].state = state;
+        let attempt = rows.runs[run].attempt.as_mut().unwrap();
+        (attempt.as_ordered, attempt.detail) = (true, fault.struck());
+        attempt.culprit = Some(record::Rank(1));
+    }
+    let page = checked(&rows);
+    for words in [
+        "<b>faults</b> by the recipe: rank 1 is killed at the beginning of its step 31, which ends runs of",
+        "<b>runs</b> none failed; 1 failed as the recipe lets them",
+        "<span class=\"grade failed\">failed as ordered</span>",
+        "<span class=\"grade degraded\">degraded as ordered</span>",
+        "rank 1 was killed at the beginning of step 31, as the recipe says",
+        "it is in no average",
+        "counts: the recipe lets the rank fail in every arm",
+    ] {
+        assert!(page.contains(words), "the page does not say: {words}");
+    }
+    assert!(!page.contains("<b>degraded</b>"));
+}
+
+#[test]
 fn a_degraded_run_is_marked_listed_and_left_out() {
     let whole = Sample::duel().rows();
     let mut rows = whole.clone();

@@ -189,6 +189,7 @@ pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
             // A search tries settings that are too large, and the page tells which.
             let given_up = run.state == RunState::Diverged && rows.plan.is_of_a_rung(run.cell);
             !given_up
+                && !run.is_as_ordered()
                 && matches!(
                     run.state,
                     RunState::Failed | RunState::TimedOut | RunState::Diverged | RunState::Degraded
@@ -220,7 +221,7 @@ pub(crate) fn troubles(rows: &SweepRows, width: usize) -> String {
 
 /// The one thing that is most worth doing now.
 fn next(rows: &SweepRows, page: &Path) -> String {
-    let of = |state: RunState| rows.runs.iter().find(|run| run.state == state);
+    let of = |state: RunState| rows.runs.iter().find(|run| run.state == state && !run.is_as_ordered());
     if let Some(run) = of(RunState::Failed) {
         return format!("bakeoff logs {}", short(&run.id));
     }
@@ -266,16 +267,18 @@ pub(crate) fn fell_short(rows: &SweepRows, run: &RunRow) -> bool {
     match run.state {
         // A rung is too short for the target, and a search tries rates that are too large.
         RunState::Done | RunState::Diverged if in_rung => false,
+        // As good as done, but without what it would have reached.
+        RunState::Failed if run.is_as_ordered() => target.is_some(),
         RunState::Failed
         | RunState::TimedOut
         | RunState::Interrupted
         | RunState::Pending
-        // Left out of the comparison.
-        | RunState::Degraded
         // No script may take a diverged sweep for a good one.
         | RunState::Diverged => true,
+        // Left out of the comparison.
+        RunState::Degraded if !run.is_as_ordered() => true,
         RunState::NotNeeded => false,
-        RunState::Running | RunState::Done => target.is_some_and(|target| {
+        RunState::Running | RunState::Done | RunState::Degraded => target.is_some_and(|target| {
             let reached = |attempt: &store::AttemptRow| {
                 attempt.metrics.iter().any(|row| {
                     let in_time = target.after.is_none_or(|after| u128::from(row.at.0) <= after.as_nanos());
@@ -300,6 +303,20 @@ mod tests {
             assert!(!fell_short(&rows, &rows.runs[0]));
             rows.runs[0].state = RunState::Diverged;
             assert!(fell_short(&rows, &rows.runs[0]));
+        }
+    }
+
+    #[test]
+    fn what_a_recipe_orders_is_no_trouble_but_reaches_no_target() {
+        for (state, with_target) in [(RunState::Failed, true), (RunState::Degraded, false)] {
+            for target in [None, Sample::duel().target] {
+                let mut rows = Sample { target, ..Sample::duel() }.rows();
+                rows.runs[0].state = state;
+                assert!(fell_short(&rows, &rows.runs[0]));
+                rows.runs[0].attempt.as_mut().unwrap().as_ordered = true;
+                assert_eq!(fell_short(&rows, &rows.runs[0]), target.is_some() && with_target, "{state:?}");
+                assert_eq!(super::troubles(&rows, 80), "");
+            }
         }
     }
 

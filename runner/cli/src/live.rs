@@ -94,6 +94,9 @@ pub(crate) struct LiveRun {
     /// The lost ranks of its run, in words.
     #[serde(default)]
     pub(crate) degraded: Option<String>,
+    /// What its recipe let go wrong so far, one sentence each.
+    #[serde(default)]
+    pub(crate) struck: Vec<String>,
     /// Its processes.
     pub(crate) members: Vec<LiveMember>,
 }

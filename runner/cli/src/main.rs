@@ -39,6 +39,7 @@ use args::ColourChoice;
 use clap::Parser;
 use exit::{Exit, Failure};
 use output::Console;
+use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -50,7 +51,10 @@ fn main() -> ExitCode {
         Console::new(output::Loudness::Usual).failure(&failure);
         return Exit::Usage.into();
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return misused(&usage),
+    };
     colours(cli.global.color);
     let console = Console::new(cli.global.loudness());
     explain_faults(&console);
@@ -70,6 +74,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Shows the help that was asked for, or what is wrong with the command line, which may quote anything.
+fn misused(usage: &clap::Error) -> ExitCode {
+    let text = output::calm(&usage.render().ansi().to_string());
+    // A closed pipe, or a failure of standard error, cannot be reported anywhere.
+    if usage.use_stderr() {
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        return Exit::Usage.into();
+    }
+    let _ = anstream::stdout().lock().write_all(text.as_bytes());
+    Exit::Done.into()
+}
+
 fn colours(choice: ColourChoice) {
     let choice = match choice {
         ColourChoice::Auto => anstream::ColorChoice::Auto,
@@ -82,9 +98,10 @@ fn colours(choice: ColourChoice) {
 /// Sets up the libraries' log: warnings, or the levels that `-v` and `BAKEOFF_LOG` ask for.
 fn log_to(console: &Console) -> Result<(), Failure> {
     let usual = if console.loudness() == output::Loudness::Verbose {
-        "warn,launch=debug,store=debug"
+        "warn,usvg=error,launch=debug,store=debug"
     } else {
-        "warn"
+        // What it warns of, letters that no font has, is told by `figure`.
+        "warn,usvg=error"
     };
     let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());
     let asked = asked.map_or_else(|| usual.to_owned(), |text| text.to_string_lossy().into_owned());

@@ -1,16 +1,24 @@
 //! A figure as a page of a PDF, just as large as the figure, its letters embedded.
 
 use crate::exit::{Exit, Failure};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use svg2pdf::usvg::fontdb::{Database, Family, Query};
-use svg2pdf::usvg::{self, Options, Tree};
+use svg2pdf::usvg::{self, Group, Node, Options, Tree};
 use svg2pdf::{ConversionOptions, PageOptions, to_pdf};
 
 /// Units of an SVG in an inch, by which its millimetres are read.
 const UNITS: f32 = 96.0;
 
-/// The PDF of an SVG; its letters are of the first of `families` that is installed.
-pub(crate) fn pdf(svg: &str, families: &str) -> Result<Vec<u8>, Failure> {
+/// A figure as a PDF.
+pub(crate) struct Pdf {
+    pub(crate) bytes: Vec<u8>,
+    /// Characters that no installed font has: a box stands for each.
+    pub(crate) missing: BTreeSet<char>,
+}
+
+/// The PDF of an SVG; its letters are of the first of `families` that is installed, or of any that has them.
+pub(crate) fn pdf(svg: &str, families: &str) -> Result<Pdf, Failure> {
     let mut fonts = Database::new();
     fonts.load_system_fonts();
     let family = installed(&fonts, families).ok_or_else(|| no_font(&fonts, families))?;
@@ -23,7 +31,28 @@ pub(crate) fn pdf(svg: &str, families: &str) -> Result<Vec<u8>, Failure> {
         1,
     );
     let tree = Tree::from_str(&svg, &options).map_err(|error: usvg::Error| broken(&error))?;
-    to_pdf(&tree, ConversionOptions::default(), PageOptions { dpi: UNITS }).map_err(|error| broken(&error))
+    let bytes = to_pdf(&tree, ConversionOptions::default(), PageOptions { dpi: UNITS });
+    let mut missing = BTreeSet::new();
+    collect_missing(tree.root(), &mut missing);
+    Ok(Pdf { bytes: bytes.map_err(|error| broken(&error))?, missing })
+}
+
+/// The first glyph of every font stands for what it does not have.
+const NO_GLYPH: u16 = 0;
+
+fn collect_missing(group: &Group, missing: &mut BTreeSet<char>) {
+    for node in group.children() {
+        match node {
+            Node::Group(inner) => collect_missing(inner, missing),
+            Node::Text(text) => {
+                let glyphs = text.layouted().iter().flat_map(|span| &span.positioned_glyphs);
+                missing.extend(
+                    glyphs.filter(|glyph| glyph.id.0 == NO_GLYPH).flat_map(|glyph| glyph.text.chars()),
+                );
+            }
+            Node::Path(_) | Node::Image(_) => {}
+        }
+    }
 }
 
 fn broken(error: &impl std::fmt::Display) -> Failure {
@@ -92,7 +121,8 @@ mod tests {
         fonts.load_system_fonts();
         match pdf(SVG, "Nowhere, sans-serif") {
             Ok(pdf) => {
-                let text = String::from_utf8_lossy(&pdf);
+                assert_eq!(pdf.missing, BTreeSet::new());
+                let text = String::from_utf8_lossy(&pdf.bytes);
                 // 85 mm and 42.5 mm in points.
                 let box_begin = text.find("/MediaBox").unwrap();
                 let sides: Vec<f64> = text[box_begin..]
@@ -109,5 +139,14 @@ mod tests {
         }
         assert!(pdf(SVG, "Nowhere").is_err());
         assert!(pdf("<svg", "sans-serif").is_err());
+    }
+
+    /// Characters that no standard has assigned: no font has them.
+    #[test]
+    fn what_no_font_has_is_named() {
+        let svg = SVG.replace("d-sync", "d-\u{3fff0}sync\u{3fff1}\u{3fff0}");
+        if let Ok(pdf) = pdf(&svg, "Nowhere, sans-serif") {
+            assert_eq!(pdf.missing, BTreeSet::from(['\u{3fff0}', '\u{3fff1}']));
+        }
     }
 }

@@ -171,13 +171,14 @@ impl Sweep<'_> {
                 self.progress.reused(self.plan, run);
                 continue;
             }
-            let (state, wall) = self.try_until_it_ends(run, id, decision).await?;
+            let Attempted { end: AttemptEnd { state, wall, .. }, as_ordered, .. } =
+                self.try_until_it_ends(run, id, decision).await?;
             // What failed, or was ended, does not tell how long it would have taken.
             if let (RunState::Done | RunState::Diverged, Some(wall)) = (state, wall) {
                 all.durations.add(run.cell, Duration::from_nanos(wall.0));
             }
             self.tell_what_fits(all);
-            all.failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut));
+            all.failed += u32::from(matches!(state, RunState::Failed | RunState::TimedOut) && !as_ordered);
             if state == RunState::Interrupted {
                 return Ok(SweepEnd::Interrupted);
             }
@@ -233,21 +234,23 @@ impl Sweep<'_> {
         run: &Run,
         id: &RunId,
         decision: &Decision,
-    ) -> Result<(RunState, Option<Nanos>), Failure> {
+    ) -> Result<Attempted, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let Attempted { end, origin } = self.attempt(run, id, decision).await?;
-            let again = origin == Some(FaultOrigin::Infrastructure)
+            let attempted = self.attempt(run, id, decision).await?;
+            let end = &attempted.end;
+            let again = attempted.origin == Some(FaultOrigin::Infrastructure)
                 && tries <= self.plan.limits.retries
                 && self.session.interrupted().is_none();
             if again {
                 self.progress.again(self.plan, run, &end.detail);
                 continue;
             }
-            let told = RunEnd { state: end.state, wall: end.wall, detail: &end.detail };
+            let as_ordered = attempted.as_ordered;
+            let told = RunEnd { state: end.state, wall: end.wall, detail: &end.detail, as_ordered };
             self.progress.ended(self.plan, run, &told);
-            return Ok((end.state, end.wall));
+            return Ok(attempted);
         }
     }
 
@@ -299,7 +302,9 @@ impl Sweep<'_> {
         };
         let recorded = recording.await;
         let origin = origin(&outcome);
+        let ordered = outcome.as_ref().is_ok_and(|outcome| outcome.as_ordered);
         let mut end = ended(outcome, begun);
+        let detail = end.detail.clone();
         match recorded {
             Ok(Ok(())) => {}
             Ok(Err(error)) => lost(&mut end, &error.to_string()),
@@ -308,11 +313,16 @@ impl Sweep<'_> {
         if let Some(why) = changed_data(&spec.dataset.source, &decision.surroundings.data).await {
             changed(&mut end, &why);
         }
+        // Where its records are whole.
+        let as_ordered = ordered && end.detail == detail;
+        if as_ordered {
+            self.write_last(|| self.store.record_ordered(attempt, end.ended, &end.detail)).await?;
+        }
         self.write_last(|| self.store.record_attempt_end(attempt, &end)).await?;
         if matches!(end.state, RunState::Done | RunState::Diverged) {
             resume::delete_checkpoints(self.store, &continued, &directory);
         }
-        Ok(Attempted { end, origin })
+        Ok(Attempted { end, origin, as_ordered })
     }
 }
 
@@ -368,6 +378,8 @@ struct Attempted {
     end: AttemptEnd,
     /// Where the fault comes from; `None` without one.
     origin: Option<FaultOrigin>,
+    /// Whether it lost ranks, or failed by one, because its recipe asked for it.
+    as_ordered: bool,
 }
 
 fn origin(outcome: &Result<Outcome, LaunchError>) -> Option<FaultOrigin> {

@@ -108,6 +108,7 @@ async fn run_prepared(
         },
         detail: report.detail,
         lost_ranks: report.lost_ranks,
+        as_ordered: report.as_ordered,
         last_lines,
     })
 }

@@ -138,6 +138,7 @@ impl SavedCheckpoint {
             Event::Snapshot(snapshot) => self.is_after_snapshot(snapshot),
             Event::Metric(metric) => metric.samples <= self.samples && metric.at <= self.at,
             Event::Schedule(schedule) => schedule.at <= self.at,
+            Event::Struck(struck) => struck.at <= self.at,
             // Totals of a whole run, and what belongs to one attempt. The rest is of strategies without checkpoints.
             Event::Prepared(_)
             | Event::Link(_)

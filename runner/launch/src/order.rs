@@ -4,7 +4,7 @@ use crate::checkpoints::Continuation;
 use crate::supervise::Rules;
 use crate::{End, LaunchError, Outcome};
 use mesh::Deadlines;
-use recipe::{RunSpec, Silence};
+use recipe::{PlannedFault, RunSpec, Silence};
 use record::Nanos;
 use std::fs;
 use std::path::PathBuf;
@@ -40,13 +40,13 @@ pub struct StopSignal {
     pub now: CancellationToken,
 }
 
-/// Deadlines that allow for emulated slowness, in which a rank is silent for longer.
+/// Deadlines that allow for emulated slowness and for pauses, in which a rank is silent for longer.
 pub(crate) fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
     let bytes = 4 * spec.model.parameters() as u64;
     let ranks = spec.cluster.ranks();
     let steps = spec.strategy.period();
     let more = spec.emulation.longest_silence(Silence { ranks, steps, bytes }, deadlines.peer);
-    Deadlines { peer: deadlines.peer + more, ..deadlines }
+    Deadlines { peer: deadlines.peer + more + spec.paused(), ..deadlines }
 }
 
 /// The outcome of an attempt that the user stopped while its hosts were opened and its processes started.
@@ -57,6 +57,7 @@ pub(crate) fn stopped_before_it_ran(begun: Instant) -> Outcome {
         culprit: None,
         detail: "stopped by the user before it ran".into(),
         lost_ranks: Vec::new(),
+        as_ordered: false,
         last_lines: Vec::new(),
     }
 }
@@ -83,8 +84,15 @@ pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
         timeout: attempt.timeout.map(|limit| limit.saturating_sub(before(attempt))),
         target: attempt.spec.train.target,
         evaluate_at_once: attempt.spec.threads.evaluate_at_once,
+        faults: to_come(attempt),
         continues: attempt.spec.train.checkpoint.is_some(),
     }
+}
+
+/// What the recipe lets go wrong, without what did before this attempt.
+fn to_come(attempt: &Attempt<'_>) -> Vec<PlannedFault> {
+    let before = attempt.resume.as_ref().map_or(0, |resume| resume.checkpoint.step());
+    attempt.spec.faults.iter().filter(|fault| fault.step > before).copied().collect()
 }
 
 /// How long the run had trained before this attempt.

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub detail: String,
     /// The ranks that the run lost and continued without, in the order of their loss.
     pub lost_ranks: Vec<LostRank>,
+    /// Whether every rank that it lost or failed by is one that its recipe let fail.
+    pub as_ordered: bool,
     /// The last lines of the culprit's log, or of the logs of the lost ranks.
     pub last_lines: Vec<String>,
 }
@@ -90,6 +92,8 @@ impl End {
 pub enum FaultOrigin {
     /// A machine, a connection, or the system that killed a process: another attempt may do better.
     Infrastructure,
+    /// The recipe let a rank fail that the strategy cannot do without: another attempt would end alike, as it should.
+    Recipe,
     /// The worker program itself said why, or failed, or this machine lacks something: another attempt would fail alike.
     Program,
 }

@@ -41,6 +41,7 @@ pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };
 pub use spec::family::{Availability, Choice, Family};
+pub use spec::fault::{FaultAction, FaultKind, PlannedFault};
 pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };
@@ -72,3 +73,4 @@ pub use spec::topology::{Graph, Mixing, Topology};
 pub use spec::train::{Epoch, Extent, LrScale, LrScaleKind, LrSchedule, LrShape, LrShapeKind, Training};
 pub use sweep::planner::{PlanRequest, plan};
 pub use text::render::{Colours, render};
+pub use text::turning::{spelled_out, turns_text};

@@ -7,7 +7,7 @@ use crate::{
     AveragedRecord, CodingRecord, EmulationRecord, GossipRecord, HostRecord, LaneId, LinkRecord, Nanos,
     Overhead, Phase, PhaseTimes, Rank, ScheduleRecord, SnapshotRecord, UsageRecord,
 };
-use recipe::Metric;
+use recipe::{Metric, PlannedFault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,8 @@ pub enum Event {
     /// Which parts of a gradient travel together; recorded by rank 0 when it is decided, and at the end with the times that
     /// the parts travelled at.
     Schedule(ScheduleRecord),
+    /// What the recipe lets go wrong with a rank is about to happen; the last event of a rank that it ends.
+    Struck(StruckRecord),
 }
 
 impl Event {
@@ -262,6 +264,15 @@ pub struct LostRecord {
     pub at: Nanos,
     /// The reason, in a sentence.
     pub reason: String,
+}
+
+/// A rank is about to be struck by what the recipe lets go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StruckRecord {
+    /// What happens, to whom, at which step.
+    pub fault: PlannedFault,
+    /// When that step began.
+    pub at: Nanos,
 }
 
 /// How a rank ended.

@@ -18,7 +18,7 @@ mod units;
 pub use clock::{BatchShare, Clock, Work};
 pub use event::{
     CheckpointRecord, EVENT_VERSION, Event, EventError, LostRecord, MetricRecord, Prepared, RankEnd,
-    RankEnded, SamplesRecord, SpanRecord, StepRecord, UpdateRecord, WeightHash,
+    RankEnded, SamplesRecord, SpanRecord, StepRecord, StruckRecord, UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
 pub use host::{HostRecord, HostUse};

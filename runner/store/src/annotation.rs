@@ -1,5 +1,6 @@
 //! What a user calls a sweep, and says of it: words with a limit, fit for a terminal, a page and a query.
 
+use recipe::turns_text;
 use serde::Serialize;
 
 /// Characters of the longest tag: a column of a list.
@@ -47,8 +48,10 @@ pub enum AnnotationError {
         /// Its number of characters.
         length: usize,
     },
-    /// A note with a character that a terminal would obey.
-    #[error("the note has the control character {character:?}: leave it out")]
+    /// A note with a character that a terminal would obey, or that lets a text read as another one.
+    #[error(
+        "the note has the character {character:?}, which changes how the text around it is shown: leave it out"
+    )]
     Control {
         /// The first such character.
         character: char,
@@ -93,13 +96,6 @@ impl SweepNote {
     }
 }
 
-/// Whether a character changes how others are shown: control characters, and marks of direction, which let a text read as
-/// another one.
-pub(crate) fn turns_text(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +121,13 @@ mod tests {
         assert_eq!(note(&"ä".repeat(1_000)).unwrap().chars().count(), 1_000);
         assert_eq!(note(&"a".repeat(1_001)).unwrap_err(), AnnotationError::LongNote { length: 1_001 });
         assert_eq!(note("a\u{1b}[2Jb").unwrap_err(), AnnotationError::Control { character: '\u{1b}' });
+        for letter in ['\0', '\u{9b}', '\u{61c}', '\u{200f}', '\u{2066}'] {
+            let said = note(&format!("a{letter}b")).unwrap_err();
+            assert_eq!(said, AnnotationError::Control { character: letter });
+            assert!(!said.to_string().contains(letter), "{said}");
+        }
+        // Separators of lines are blanks, as ends of lines are.
+        assert_eq!(note("a\u{2028}b\u{2029}c").unwrap(), "a b c");
         assert_eq!(note("a\u{202e}b").unwrap_err(), AnnotationError::Control { character: '\u{202e}' });
     }
 }

@@ -133,6 +133,23 @@ pub struct RunRow {
     pub attempt: Option<AttemptRow>,
 }
 
+impl RunRow {
+    /// Whether it lost ranks, or failed by one, because its recipe asked for it.
+    pub fn is_as_ordered(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.as_ordered)
+    }
+
+    /// How it stands, for people: `failed as ordered`.
+    pub fn state_words(&self) -> String {
+        match self.state {
+            RunState::Failed | RunState::Degraded if self.is_as_ordered() => {
+                format!("{} as ordered", self.state.name())
+            }
+            state => state.name().to_owned(),
+        }
+    }
+}
+
 /// An attempt at a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptRow {
@@ -194,6 +211,8 @@ pub struct AttemptRow {
     pub averagings: Vec<AveragingRow>,
     /// The ranks that it lost and continued without, in the order of the losses.
     pub lost: Vec<LostRow>,
+    /// Whether its recipe let every rank fail that it lost or failed by.
+    pub as_ordered: bool,
     /// Readings of its machines while ranks trained, by machine and time; empty in runs recorded before they were taken.
     pub hosts: Vec<HostRecord>,
     /// Its steady steps in blocks of equal length, in order; empty if they are too few, and in runs recorded before blocks were

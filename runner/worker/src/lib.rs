@@ -21,6 +21,7 @@ pub mod snapshot;
 mod start_barrier;
 mod stop;
 mod stream;
+mod strikes;
 pub mod threads;
 
 pub use program::main_with;

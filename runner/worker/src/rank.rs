@@ -10,6 +10,7 @@ use crate::recorder::{Recorder, Shipping};
 use crate::runtime::WorkerRuntime;
 use crate::start_barrier::StartBarrier;
 use crate::stop::Stop;
+use crate::strikes::Strikes;
 use mesh::{Briefing, ControlClient, DataPlane, Member, MeshError, ToDriver};
 use recipe::{ComputeSplit, Role};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
@@ -169,6 +170,8 @@ impl Process<'_> {
             .lanes(self.rank, learner, &runtime)
             .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
         self.recorder.expect_lanes(bodies.len());
+        let patience = self.briefing.deadlines.shut_down;
+        self.recorder.expect_strikes(Strikes::new(&spec.faults, self.rank.0, self.client.clone(), patience));
         Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
     }
 

@@ -5,17 +5,18 @@ use crate::checkpoint;
 use crate::clock::LaneClock;
 use crate::snapshot;
 use crate::stop::{Stop, lock};
+use crate::strikes::Strikes;
 use mesh::{ControlClient, Heartbeat, ToDriver};
-use record::{CheckpointRecord, Event, LaneId, Nanos, Phase, SnapshotRecord, WeightHash};
+use record::{CheckpointRecord, Event, LaneId, Nanos, Phase, SnapshotRecord, StruckRecord, WeightHash};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use strategies::{Checkpoint, Observer, Vector};
+use strategies::{Checkpoint, Observer, StepError, Vector};
 
 /// The longest time until events are shipped.
 const SHIP_EVERY: Duration = Duration::from_millis(100);
@@ -36,8 +37,19 @@ pub(crate) struct Recorder {
     /// The longest wait of a snapshot; a slower disk has failed.
     limit: Duration,
     stop: Arc<Stop>,
+    /// What the recipe lets go wrong with the rank.
+    strikes: OnceLock<Strikes>,
+    errands: Sender<Errand>,
     /// Processor time of the thread that ships, in nanoseconds.
     shipping: AtomicU64,
+}
+
+/// What the thread that ships is asked for.
+enum Errand {
+    /// To ship at once what was recorded, and to say when that is done.
+    Ship(Sender<()>),
+    /// To ship the rest and to end.
+    Close,
 }
 
 /// What the thread that writes takes.
@@ -72,6 +84,7 @@ impl Recorder {
         limit: Duration,
     ) -> std::io::Result<(Arc<Self>, Shipping)> {
         let (snapshots, waiting) = sync_channel(SNAPSHOTS);
+        let (errands, asked) = channel();
         let recorder = Arc::new(Self {
             events: Mutex::default(),
             latest: Mutex::default(),
@@ -79,6 +92,8 @@ impl Recorder {
             checkpoints: Mutex::default(),
             limit,
             stop,
+            strikes: OnceLock::new(),
+            errands: errands.clone(),
             shipping: AtomicU64::new(0),
         });
         let writer = recorder.clone();
@@ -89,13 +104,12 @@ impl Recorder {
             let _ = settle.send(());
         };
         std::thread::Builder::new().name("snapshots".into()).spawn(keep)?;
-        let (close, closed) = channel();
         let shipper = recorder.clone();
         let watched = Arc::new(Mutex::new(None));
         let lane = watched.clone();
-        let ship = move || shipper.ship(&client, &closed, &lane, heartbeat);
+        let ship = move || shipper.ship(&client, &asked, &lane, heartbeat);
         let shipper = std::thread::Builder::new().name("events".into()).spawn(ship)?;
-        Ok((recorder, Shipping { settled, shipper, close, watched }))
+        Ok((recorder, Shipping { settled, shipper, errands, watched }))
     }
 
     /// The stop of the rank.
@@ -111,6 +125,21 @@ impl Recorder {
     /// Sets the number of lanes whose states make a checkpoint of the rank.
     pub(crate) fn expect_lanes(&self, lanes: usize) {
         lock(&self.checkpoints).lanes = lanes;
+    }
+
+    /// Sets what the recipe lets go wrong with the rank.
+    pub(crate) fn expect_strikes(&self, strikes: Strikes) {
+        // A rank has one recipe.
+        let _ = self.strikes.set(strikes);
+    }
+
+    /// Hands everything that was recorded to the control plane.
+    fn ship_now(&self) {
+        let (shipped, done) = channel();
+        if self.errands.send(Errand::Ship(shipped)).is_ok() {
+            // It is done at once, unless that thread has panicked.
+            let _ = done.recv_timeout(self.limit);
+        }
     }
 
     /// Writes snapshots and checkpoints until there are no more.
@@ -197,7 +226,7 @@ impl Recorder {
     fn ship(
         &self,
         client: &ControlClient,
-        closed: &Receiver<()>,
+        asked: &Receiver<Errand>,
         lane: &Mutex<Option<WatchedLane>>,
         heartbeat: Duration,
     ) {
@@ -205,7 +234,11 @@ impl Recorder {
         let mut beaten = Instant::now();
         self.beat(client, lock(lane).as_ref());
         loop {
-            let over = !matches!(closed.recv_timeout(SHIP_EVERY), Err(RecvTimeoutError::Timeout));
+            let (over, shipped) = match asked.recv_timeout(SHIP_EVERY) {
+                Ok(Errand::Ship(shipped)) => (false, Some(shipped)),
+                Err(RecvTimeoutError::Timeout) => (false, None),
+                Ok(Errand::Close) | Err(RecvTimeoutError::Disconnected) => (true, None),
+            };
             let mut events = std::mem::take(&mut *lock(&self.events));
             while !events.is_empty() {
                 let rest = events.split_off(events.len().min(BATCH));
@@ -213,6 +246,10 @@ impl Recorder {
                 events = rest;
             }
             self.shipping.store(thread_time().0, Ordering::Relaxed);
+            if let Some(shipped) = shipped {
+                // The lane that asked may have given up.
+                let _ = shipped.send(());
+            }
             if over {
                 return;
             }
@@ -270,13 +307,24 @@ impl Observer for Recorder {
     fn stopping(&self) -> bool {
         self.stop.asked()
     }
+
+    fn step_begins(&self, step: u64, at: Nanos) -> Result<(), StepError> {
+        let Some(strikes) = self.strikes.get() else { return Ok(()) };
+        for fault in strikes.due(step) {
+            tracing::warn!("{}", fault.struck());
+            self.event(Event::Struck(StruckRecord { fault, at }));
+            self.ship_now();
+            strikes.carry_out(fault.action)?;
+        }
+        Ok(())
+    }
 }
 
 /// The threads that empty a recorder.
 pub(crate) struct Shipping {
     settled: Receiver<()>,
     shipper: JoinHandle<()>,
-    close: Sender<()>,
+    errands: Sender<Errand>,
     watched: Arc<Mutex<Option<WatchedLane>>>,
 }
 
@@ -312,7 +360,8 @@ impl Shipping {
 
     /// Ships the remaining events.
     pub(crate) fn close(self) {
-        drop(self.close);
+        // It has ended already if it panicked.
+        let _ = self.errands.send(Errand::Close);
         // A panic there was logged by the hook, and the driver misses the rank's last messages.
         let _ = self.shipper.join();
     }

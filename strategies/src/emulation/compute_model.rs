@@ -92,7 +92,7 @@ impl ComputeModel {
         let emulation = &spec.emulation;
         let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
         let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
-        let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank);
+        let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank).with_faults(&spec.faults);
         let work = if serves { Vec::new() } else { spec.layer_work(rank.index()) };
         Self::new(compute, slowness, measured, parameter_count).working(&work)
     }

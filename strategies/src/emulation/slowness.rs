@@ -1,7 +1,7 @@
 //! Which ranks of a run are slow, and when: a pure function of the recipe and the run's seed.
 
 use crate::rng;
-use recipe::{Emulation, Whom};
+use recipe::{Emulation, FaultAction, PlannedFault, Whom};
 use record::Rank;
 
 /// How slow one rank is.
@@ -13,12 +13,14 @@ pub struct Slowness {
     link: f64,
     /// Factors on the time of its computing, each with its place in the recipe and its probability in a step.
     compute: Vec<(u64, f64, f64)>,
+    /// What the recipe lets go wrong with it.
+    faults: Vec<PlannedFault>,
 }
 
 impl Slowness {
     /// The slowness of a rank in a run with `workers` workers.
     pub fn of(emulation: &Emulation, seed: u64, workers: u32, rank: Rank) -> Self {
-        let mut this = Self { rank, seed, link: 1.0, compute: Vec::new() };
+        let mut this = Self { rank, seed, link: 1.0, compute: Vec::new(), faults: Vec::new() };
         for (place, slow) in (0_u64..).zip(&emulation.slow) {
             let meant = match slow.whom {
                 Whom::Rank(slow) => slow == rank.0,
@@ -30,6 +32,13 @@ impl Slowness {
             }
         }
         this
+    }
+
+    /// The same where these faults slow ranks down as well.
+    #[must_use]
+    pub fn with_faults(mut self, faults: &[PlannedFault]) -> Self {
+        self.faults = faults.iter().filter(|fault| fault.rank == self.rank.0).copied().collect();
+        self
     }
 
     /// What the bandwidth of its card is divided by.
@@ -45,12 +54,13 @@ impl Slowness {
                 || rng::unit(&mut rng::keyed(self.seed, "slow step", &keys)) < *probability;
             if hit { *factor } else { 1.0 }
         });
-        factors.product()
+        factors.product::<f64>() * self.faults.iter().map(|fault| fault.slowdown(step)).product::<f64>()
     }
 
     /// Whether its computing is ever slowed down.
     pub fn computes_slowly(&self) -> bool {
-        self.compute.iter().any(|(_, factor, _)| *factor > 1.0)
+        let is_slow = |fault: &PlannedFault| matches!(fault.action, FaultAction::Slow { .. });
+        self.compute.iter().any(|(_, factor, _)| *factor > 1.0) || self.faults.iter().any(is_slow)
     }
 }
 
@@ -82,6 +92,16 @@ mod tests {
         assert_eq!((slow.link(), slow.compute(7)), (6.0, 6.0));
         let other = of(&entries, 1, 2);
         assert_eq!((other.link(), other.compute(7), other.computes_slowly()), (1.0, 1.0, false));
+    }
+
+    #[test]
+    fn a_fault_slows_its_rank_down_for_its_steps() {
+        let action = FaultAction::Slow { compute: 2.0, until: Some(9) };
+        let faults = [PlannedFault { rank: 1, step: 7, action }];
+        let slow = |rank| of(&[FOUR], 1, rank).with_faults(&faults);
+        assert_eq!([6, 7, 8, 9].map(|step| slow(1).compute(step)), [4.0, 8.0, 8.0, 4.0]);
+        assert!(of(&[], 1, 1).with_faults(&faults).computes_slowly());
+        assert!(!of(&[], 1, 2).with_faults(&faults).computes_slowly());
     }
 
     #[test]

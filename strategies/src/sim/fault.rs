@@ -9,6 +9,7 @@ use super::kernel::{Actor, Event, Kernel, Next, Source, State, Wait};
 use super::world::{Lane, WorldError, WorldOutcome, blocked, unwind};
 use crate::{StepError, Wanted};
 use corosensei::CoroutineResult;
+use recipe::FaultAction;
 use record::{LaneId, Nanos, Phase, Rank};
 
 /// What goes wrong at a moment of a simulated run.
@@ -85,6 +86,8 @@ pub(super) enum Condition {
     Left,
     Killed,
     Hangs,
+    /// It hangs for a while.
+    Paused,
 }
 
 /// The condition of all ranks.
@@ -103,7 +106,7 @@ impl Health {
     }
 
     pub(super) fn runs(&self, rank: Rank) -> bool {
-        !matches!(self.ranks[rank.index()], Condition::Killed | Condition::Hangs)
+        !matches!(self.ranks[rank.index()], Condition::Killed | Condition::Hangs | Condition::Paused)
     }
 
     /// Why the rank's lanes are to end, if they are.
@@ -134,6 +137,25 @@ impl Kernel {
         }
     }
 
+    /// Lets happen to the rank of the running lane what its recipe says; returns when the lane runs again.
+    pub(super) fn strike(&self, rank: Rank, action: FaultAction) -> Result<(), StepError> {
+        let mut state = self.lock();
+        match action {
+            FaultAction::Slow { .. } => return Ok(()),
+            FaultAction::Kill => state.depart(rank, Condition::Killed),
+            FaultAction::Pause { length: None } => state.health.ranks[rank.index()] = Condition::Hangs,
+            FaultAction::Pause { length: Some(length) } => {
+                state.health.ranks[rank.index()] = Condition::Paused;
+                let me = state.current;
+                state.actors[me].missed = true;
+                let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX / 2);
+                let end = state.now + Nanos(length);
+                state.push(end, Event::Continue(rank));
+            }
+        }
+        self.suspend(state, Wait::Time)
+    }
+
     /// Fails the rank if it cannot write a snapshot.
     pub(super) fn writes(&self, rank: Rank, what: &str) {
         let mut state = self.lock();
@@ -158,6 +180,20 @@ impl State {
                 }
             }
             Fault::FullDisk => self.health.full = true,
+        }
+    }
+
+    /// A paused rank continues: lanes whose turn it was meanwhile have it now.
+    pub(super) fn go_on(&mut self, rank: Rank) {
+        if self.health.ranks[rank.index()] != Condition::Paused {
+            return;
+        }
+        self.health.ranks[rank.index()] = Condition::Well;
+        for actor in 0..self.actors.len() {
+            if self.actors[actor].rank == rank && std::mem::take(&mut self.actors[actor].missed) {
+                let now = self.now;
+                self.push(now, Event::Wake(actor));
+            }
         }
     }
 

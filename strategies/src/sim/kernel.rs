@@ -69,6 +69,8 @@ pub(super) enum Event {
     Fault(usize),
     /// The wait with this number has lasted long enough.
     Deadline(Actor, u64),
+    /// The pause of this rank is over.
+    Continue(Rank),
 }
 
 /// Where messages stay in order: from a rank to a rank, over their cards or past them.
@@ -99,6 +101,8 @@ pub(super) struct ActorState {
     pub(super) waits: u64,
     /// Whether the deadline of the current one has come.
     pub(super) timed_out: bool,
+    /// Whether it was its turn while its rank was paused.
+    pub(super) missed: bool,
     /// The step and the phase it is in.
     pub(super) place: (u64, Phase),
     /// Address of the coroutine's yielder; 0 until it runs for the first time.
@@ -198,10 +202,20 @@ impl Kernel {
         state.lanes[rank.index()].push(actor);
         state.known.push(0);
         let waits = 0;
-        let timed_out = false;
+        let (timed_out, missed) = (false, false);
         let place = (0, Phase::Other);
         let wait = Wait::Time;
-        state.actors.push(ActorState { rank, lane, wait, since, waits, timed_out, place, yielder: 0 });
+        state.actors.push(ActorState {
+            rank,
+            lane,
+            wait,
+            since,
+            waits,
+            timed_out,
+            missed,
+            place,
+            yielder: 0,
+        });
         state.push(since, Event::Wake(actor));
     }
 
@@ -349,9 +363,16 @@ impl Kernel {
                 None
             }
             Event::Deadline(actor, number) => state.deadline(actor, number),
+            Event::Continue(rank) => {
+                state.go_on(rank);
+                None
+            }
         };
         let runs = |actor: &ActorState| !matches!(actor.wait, Wait::Done) && state.health.runs(actor.rank);
         let Some(actor) = ready.filter(|actor| runs(&state.actors[*actor])) else {
+            if let Some(actor) = ready {
+                state.actors[actor].missed = true;
+            }
             return Next::Later;
         };
         state.begin_turn(actor, event);

@@ -8,7 +8,8 @@ use crate::{
     Bell, Checkpoint, Envelope, Gate, Kind, Observer, Packet, Runtime, Senders, StepError, Tag, Transport,
     Vector,
 };
-use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, WeightHash, Work};
+use recipe::PlannedFault;
+use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, StruckRecord, WeightHash, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,7 +49,14 @@ impl Runtime for SimRuntime {
     }
 
     fn observer(&self, rank: Rank) -> Arc<dyn Observer> {
-        Arc::new(SimObserver { kernel: self.kernel.clone(), rank, log: self.logs[rank.index()].clone() })
+        let of_rank = |fault: &&PlannedFault| fault.rank == rank.0;
+        let faults = self.world.faults.iter().filter(of_rank).copied().collect();
+        Arc::new(SimObserver {
+            kernel: self.kernel.clone(),
+            rank,
+            faults,
+            log: self.logs[rank.index()].clone(),
+        })
     }
 }
 
@@ -170,6 +178,7 @@ impl Gate for SimGate {
 struct SimObserver {
     kernel: Arc<Kernel>,
     rank: Rank,
+    faults: Vec<PlannedFault>,
     log: Arc<Mutex<RankLog>>,
 }
 
@@ -201,5 +210,20 @@ impl Observer for SimObserver {
 
     fn stopping(&self) -> bool {
         self.kernel.lock().health.ending(self.rank).is_some()
+    }
+
+    fn step_begins(&self, step: u64, at: Nanos) -> Result<(), StepError> {
+        for fault in self.faults.iter().copied().filter(|fault| fault.step == step) {
+            let struck = Event::Struck(StruckRecord { fault, at });
+            let same = |event: &Event| matches!(event, Event::Struck(other) if other.fault == fault);
+            // The first lane of a server that comes to this step is the one.
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            if !log.events.iter().any(same) {
+                log.events.push(struck);
+                drop(log);
+                self.kernel.strike(self.rank, fault.action)?;
+            }
+        }
+        Ok(())
     }
 }

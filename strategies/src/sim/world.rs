@@ -10,7 +10,7 @@ use crate::emulation::{ComputeModel, Fabric, Link, Parts, Slowness};
 use crate::{Blueprint, Checkpoint, CommQueue, LaneBody, Learner, Roles, Runtime, StepError, Vector};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use recipe::RunSpec;
+use recipe::{PlannedFault, RunSpec};
 use record::{Event, LaneId, Nanos, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,6 +36,8 @@ pub struct World {
     pub paces: BTreeMap<Rank, ComputeModel>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
+    /// What goes wrong at steps of ranks; a rank that is lost so ends the world in a deadlock unless its waits have a deadline.
+    pub faults: Vec<PlannedFault>,
     /// Bytes that may be on their way from one rank to another before it takes them out, as in the real transports,
     /// where a larger message goes alone; without end where there is no number.
     pub window: Option<u64>,
@@ -147,16 +149,18 @@ impl World {
             slow_links: BTreeMap::new(),
             paces: BTreeMap::new(),
             jitter: 0.0,
+            faults: Vec::new(),
             window: None,
             choices: None,
         }
     }
 
-    /// The same under what a run pretends: its network, its step times, its slow ranks. `layers` are those of the
+    /// The same under what a run pretends and lets go wrong: its network, its step times, its slow ranks, its faults. `layers` are those of the
     /// learners' layout.
     #[must_use]
     pub fn emulating(mut self, spec: &RunSpec, seed: u64, layers: usize, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;
+        self.faults.clone_from(&spec.faults);
         if let Some(network) = emulation.network {
             self.link = Link::of(&network);
         }

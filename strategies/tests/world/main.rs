@@ -33,6 +33,7 @@ mod pairs_pace;
 mod phases;
 mod pipe_sgd;
 mod plan;
+mod planned_faults;
 mod projections;
 mod reference;
 mod resume;

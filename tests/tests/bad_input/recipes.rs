@@ -20,6 +20,13 @@ pub(crate) const RECIPES: &[Row] = &[
         &["error[R012]", "recipe.toml:11:1", "did you mean `steps`"],
     ),
     (
+        "a name that a terminal would obey",
+        |desk| recipe(desk, "name = \"small\"", "name = \"sm\\u001b[2Jall\""),
+        CHECK,
+        2,
+        &["error[R024]", "recipe.toml:2:"],
+    ),
+    (
         "a number in words",
         |desk| recipe(desk, "lr = 0.05", "lr = \"fast\""),
         CHECK,

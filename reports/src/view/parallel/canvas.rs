@@ -3,7 +3,7 @@
 use super::ways::{Compared, Way};
 use super::{AxisLine, Chart, Group, Line, MOST_AXES, measure_words};
 use crate::axes::{Axes, AxisPoint, spans_a_decade};
-use crate::chart::{Figure, Grain, Path, Scale, Stretch, Table, Tick, WIDTH, arm_style, coordinate};
+use crate::chart::{Figure, Grain, Path, Scale, Sheet, Stretch, Table, Tick, arm_style, coordinate};
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use crate::study::Lost;
@@ -26,9 +26,16 @@ const FILLED: f64 = 0.66;
 /// Of a letter.
 const LETTER: f64 = 6.8;
 
+/// Between the last axis and the edge.
+const RIGHT: f64 = 76.0;
+/// Between two axes, for what stands above them.
+const LEAST_APART: f64 = 110.0;
+
 /// The places of all axes.
 pub(super) struct Canvas<'a> {
     axes: &'a Axes,
+    sheet: Sheet,
+    width: f64,
     pub(super) compared: Compared,
     pub(super) unit: Unit,
     time: Scale,
@@ -40,7 +47,7 @@ pub(super) struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    pub(super) fn of(axes: &'a Axes, all: &[Way], compared: Compared) -> Option<Self> {
+    pub(super) fn of(axes: &'a Axes, all: &[Way], compared: Compared, sheet: Sheet) -> Option<Self> {
         let seconds: Vec<f64> = all.iter().filter_map(|way| way.seconds).collect();
         let (least, most) = ends_of(&seconds)?;
         let unit = Unit::of_seconds(least);
@@ -61,9 +68,17 @@ impl<'a> Canvas<'a> {
             axes.ordered.first()?.values.iter().map(|value| value.text.chars().count()).max().unwrap_or(0);
         let left = (22.0 + LETTER * first as f64).clamp(60.0, 140.0);
         let number = axes.ordered.len().min(MOST_AXES) + 1 + usize::from(quality.is_some());
-        let apart = (WIDTH - 76.0 - left) / (number - 1) as f64;
+        let gaps = (number - 1) as f64;
+        // A figure that has no room for its heads is drawn wider, and shrunk.
+        let width = match sheet {
+            Sheet::Page => sheet.width(),
+            Sheet::Figure { width } => width.max(left + RIGHT + LEAST_APART * gaps),
+        };
+        let apart = (width - RIGHT - left) / gaps;
         Some(Self {
             axes,
+            sheet,
+            width,
             compared,
             unit,
             time,
@@ -102,7 +117,7 @@ impl<'a> Canvas<'a> {
                 reading: String::new(),
                 table: self.table(findings, all),
             },
-            width: coordinate(WIDTH),
+            width: coordinate(self.width),
             height: coordinate(BOTTOM + APART * self.ends.len() as f64 + 14.0),
             dense: drawn.len() > MOST_THICK,
             head_y: [14.0, 30.0].map(coordinate),
@@ -282,7 +297,7 @@ impl<'a> Canvas<'a> {
             row.push(if way.beaten { "yes" } else { "no" }.to_owned());
             table.rows.push(row);
         }
-        table.cut(MOST_ROWS);
+        self.sheet.cut(&mut table, MOST_ROWS);
         table
     }
 }

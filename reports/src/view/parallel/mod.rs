@@ -17,7 +17,7 @@ use crate::verdict::metric_words;
 use canvas::Canvas;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use ways::{Compared, Way, stops, strongest, ways};
+use ways::{Compared, Way, most_lost, stops, strongest, ways};
 
 /// With fewer axes, lines over one or a map of two say the same.
 const FEWEST_AXES: usize = 3;
@@ -100,7 +100,7 @@ impl Section {
         if all.iter().all(|way| way.quality.is_none()) {
             compared.metric = None;
         }
-        let canvas = Canvas::of(axes, &all, compared)?;
+        let canvas = Canvas::of(axes, &all, compared, findings.sheet)?;
         let arms: BTreeSet<usize> = all.iter().map(|way| way.arm).collect();
         let answer = answer(findings, axes, &all, &canvas);
         let drawn = thinned(&all);
@@ -156,6 +156,17 @@ fn answer(findings: &Findings, axes: &Axes, all: &[Way], canvas: &Canvas) -> Str
             "Of the axes, {} changes it most: at {more} it is {} that at {less}, by the geometric mean over lines that are alike in everything else.",
             axis.name,
             number_format::times(effect.times)
+        ));
+    }
+    if let Some(loss) = most_lost(all, axes) {
+        let axis = &axes.ordered[loss.axis];
+        let [with, without] = loss.values.map(|value| axis.values[value].text.as_str());
+        said.push(format!(
+            "Lines without a time are in no such mean. Whether there is one changes most with {}: of {} that have one at {with}, {} have none at \
+             {without}.",
+            axis.name,
+            number_format::plural(loss.of, "line"),
+            loss.lost
         ));
     }
     let lost = |kind: Lost| all.iter().filter(|way| way.lost == Some(kind)).count();
@@ -294,6 +305,25 @@ mod tests {
             ["target missed"]
         );
         assert!(found.answer.ends_with("Of 16 lines, 1 missed the target."), "{}", found.answer);
+    }
+
+    /// At the small latency nothing reaches the target, at the large one everything does: no ratio of times shows it.
+    #[test]
+    fn an_axis_that_decides_whether_there_is_a_time_is_named() {
+        let mut rows = rows();
+        let latency = |cell: usize| {
+            rows.plan.cells[cell]
+                .axes
+                .iter()
+                .any(|axis| axis.path == "network.latency" && axis.number == Some(0.0))
+        };
+        let without: BTreeSet<usize> = (0..rows.plan.cells.len()).filter(|cell| latency(*cell)).collect();
+        for run in rows.runs.iter_mut().filter(|run| without.contains(&run.cell)) {
+            run.attempt.as_mut().unwrap().metrics.iter_mut().for_each(|row| row.value = row.value.min(0.9));
+        }
+        let answer = section(&rows).unwrap().answer;
+        let told = "Whether there is one changes most with latency: of 8 lines that have one at 0.01, 8 have none at 0.";
+        assert!(answer.contains(told) && !answer.contains("latency changes it most"), "{answer}");
     }
 
     #[test]

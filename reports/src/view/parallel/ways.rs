@@ -119,28 +119,77 @@ pub(super) fn strongest(ways: &[Way], axes: &Axes) -> Option<Effect> {
     effects.reduce(|most, next| if next.times > most.times { next } else { most })
 }
 
-fn effect(ways: &[Way], axes: &Axes, axis: usize) -> Option<Effect> {
-    let mut alike: BTreeMap<(usize, Vec<usize>), BTreeMap<usize, f64>> = BTreeMap::new();
-    for way in ways {
+/// How the value of an axis decides whether there is a time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Loss {
+    pub(super) axis: usize,
+    /// The value with times, then that without.
+    pub(super) values: [usize; 2],
+    /// Lines that have a time at the first and none at the second.
+    pub(super) lost: usize,
+    /// Lines that have one at the first, and are known at the second.
+    pub(super) of: usize,
+}
+
+/// The axis that decides most often whether lines have a time: no ratio of times counts those that have none.
+pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<Loss> {
+    let losses = (0..axes.ordered.len()).filter_map(|axis| {
+        let alike = alike(ways, axis);
+        let between = |[with, without]: [usize; 2]| {
+            let at = |line: &BTreeMap<usize, Option<f64>>| {
+                let has_time = |value| line.get(&value).map(Option::is_some);
+                has_time(with).zip(has_time(without)).filter(|(with, _)| *with)
+            };
+            let known: Vec<(bool, bool)> = alike.values().filter_map(at).collect();
+            let lost = known.iter().filter(|(_, without)| !without).count();
+            (lost > 0).then_some(Loss { axis, values: [with, without], lost, of: known.len() })
+        };
+        let both = |pair: [usize; 2]| [pair, [pair[1], pair[0]]];
+        pairs(axes, axis).into_iter().flat_map(both).filter_map(between).reduce(more)
+    });
+    losses.reduce(more)
+}
+
+/// The one with more lines lost, of as many the one with the larger share of them.
+fn more(most: Loss, next: Loss) -> Loss {
+    let size = |loss: &Loss| (loss.lost, std::cmp::Reverse(loss.of));
+    if size(&next) > size(&most) { next } else { most }
+}
+
+/// The logarithms of the times of lines that differ in their value of an axis alone, by these values.
+type Alike = BTreeMap<(usize, Vec<usize>), BTreeMap<usize, Option<f64>>>;
+
+fn alike(ways: &[Way], axis: usize) -> Alike {
+    let mut alike = Alike::new();
+    for way in ways.iter().filter(|way| axis < way.places.len()) {
         let mut others = way.places.clone();
-        let (Some(seconds), true) = (way.seconds, axis < others.len()) else { continue };
         let value = others.remove(axis);
-        alike.entry((way.arm, others)).or_default().insert(value, seconds.ln());
+        alike.entry((way.arm, others)).or_default().insert(value, way.seconds.map(f64::ln));
     }
-    let number = axes.ordered.get(axis)?.values.len();
-    let pairs: Vec<[usize; 2]> = if number > MOST_COMPARED {
+    alike
+}
+
+/// The values of an axis that are compared.
+fn pairs(axes: &Axes, axis: usize) -> Vec<[usize; 2]> {
+    let number = axes.ordered.get(axis).map_or(0, |axis| axis.values.len());
+    if number > MOST_COMPARED {
         vec![[0, number - 1]]
     } else {
         (0..number).flat_map(|one| (one + 1..number).map(move |other| [one, other])).collect()
-    };
+    }
+}
+
+fn effect(ways: &[Way], axes: &Axes, axis: usize) -> Option<Effect> {
+    let alike = alike(ways, axis);
     let between = |[one, other]: [usize; 2]| {
+        let time = |line: &BTreeMap<usize, Option<f64>>, value| line.get(&value).copied().flatten();
         let found: Vec<f64> =
-            alike.values().filter_map(|line| Some(line.get(&other)? - line.get(&one)?)).collect();
+            alike.values().filter_map(|line| Some(time(line, other)? - time(line, one)?)).collect();
         let mean = found.iter().sum::<f64>() / found.len() as f64;
         let values = if mean < 0.0 { [other, one] } else { [one, other] };
         (!found.is_empty()).then(|| Effect { axis, values, times: mean.abs().exp() })
     };
-    let found = pairs.into_iter().filter_map(between);
+    let found = pairs(axes, axis).into_iter().filter_map(between);
     found.reduce(|most, next| if next.times > most.times { next } else { most })
 }
 

@@ -17,22 +17,23 @@ pub(crate) async fn write(
     match table {
         Table::Samples => {
             let ids = samples::of_selection(store, selection).await?;
-            whole(&samples::COLUMNS, samples::values(&ids).collect(), file)
+            let columns: Vec<String> = samples::COLUMNS.iter().map(|name| (*name).to_owned()).collect();
+            whole(&columns, samples::values(&ids).collect(), file)
         }
         Table::Verdicts => {
             let rows = verdicts::of_selection(store, selection).await?;
-            whole(&verdicts::COLUMNS, rows.into_iter().map(verdicts::values).collect(), file)
+            let table = verdicts::whole(rows);
+            whole(&table.columns, table.rows, file)
         }
         table => stored(store, selection, table.stored().unwrap_or(ExportTable::Runs), file).await,
     }
 }
 
 /// A table that is in memory.
-fn whole(columns: &[&str], rows: Vec<Vec<Value>>, file: &Path) -> Result<(), Failure> {
-    let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+fn whole(columns: &[String], rows: Vec<Vec<Value>>, file: &Path) -> Result<(), Failure> {
     let mut kinds = vec![Kind::default(); columns.len()];
     learn(&mut kinds, &rows);
-    let mut out = ParquetFile::begin(create(file)?, &columns, kinds)?;
+    let mut out = ParquetFile::begin(create(file)?, columns, kinds)?;
     rows.into_iter().try_for_each(|row| out.row(row))?;
     out.finish()
 }

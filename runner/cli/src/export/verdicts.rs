@@ -4,11 +4,12 @@ use super::none_fits;
 use super::table::{self, Lines};
 use crate::exit::Failure;
 use crate::output;
+use recipe::AxisValue;
 use reports::{Options, VerdictRow};
 use std::io::{self, Write};
 use store::{Selection, Store, Value};
 
-pub(crate) const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 16] = [
     "arm",
     "baseline",
     "condition",
@@ -36,19 +37,51 @@ pub(crate) async fn of_selection(store: &Store, selection: &Selection) -> Result
     Ok(reports::verdict_rows(&rows, &Options::default())?)
 }
 
-/// Writes them.
-pub(crate) fn write(rows: Vec<VerdictRow>, lines: Lines, out: &mut dyn Write) -> io::Result<()> {
-    let columns = COLUMNS.map(str::to_owned);
-    if lines == Lines::Csv {
-        out.write_all(output::csv_line(COLUMNS).as_bytes())?;
+/// A table of values with its head.
+pub(crate) struct Whole {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// The verdicts with, where arms chose settings, columns for what an arm chose of each axis, and what its baseline chose:
+/// `chosen.train.optimizer.lr`, `baseline-chosen.train.optimizer.lr`.
+pub(crate) fn whole(verdicts: Vec<VerdictRow>) -> Whole {
+    let mut axes: Vec<String> = Vec::new();
+    for value in verdicts.iter().flat_map(|row| row.chosen.iter().chain(&row.baseline_chosen)) {
+        if !axes.contains(&value.path) {
+            axes.push(value.path.clone());
+        }
     }
-    rows.into_iter().try_for_each(|row| out.write_all(table::line(values(row), &columns, lines).as_bytes()))
+    let fixed = COLUMNS.map(str::to_owned).into_iter();
+    let chosen = |side: &'static str| axes.iter().map(move |axis| format!("{side}.{axis}"));
+    Whole {
+        columns: fixed.chain(chosen("chosen")).chain(chosen("baseline-chosen")).collect(),
+        rows: verdicts.into_iter().map(|row| values(row, &axes)).collect(),
+    }
+}
+
+/// Writes them.
+pub(crate) fn write(verdicts: Vec<VerdictRow>, lines: Lines, out: &mut dyn Write) -> io::Result<()> {
+    let Whole { columns, rows } = whole(verdicts);
+    if lines == Lines::Csv {
+        out.write_all(output::csv_line(columns.iter().map(String::as_str)).as_bytes())?;
+    }
+    rows.into_iter().try_for_each(|row| out.write_all(table::line(row, &columns, lines).as_bytes()))
 }
 
 /// The columns of a row.
-pub(crate) fn values(row: VerdictRow) -> Vec<Value> {
+fn values(row: VerdictRow, axes: &[String]) -> Vec<Value> {
     let real = |value: Option<f64>| value.filter(|value| value.is_finite()).map_or(Value::Null, Value::Real);
-    vec![
+    let chosen = |setting: &[AxisValue], axis: &String| {
+        let found = setting.iter().find(|value| value.path == *axis);
+        found.map_or(Value::Null, |value| {
+            value.number.map_or_else(|| Value::Text(value.text.clone()), Value::Real)
+        })
+    };
+    let sides = [&row.chosen, &row.baseline_chosen];
+    let settings: Vec<Value> =
+        sides.iter().flat_map(|setting| axes.iter().map(|axis| chosen(setting, axis))).collect();
+    let mut values = vec![
         Value::Text(row.arm),
         Value::Text(row.baseline),
         Value::Text(row.condition),
@@ -65,13 +98,15 @@ pub(crate) fn values(row: VerdictRow) -> Vec<Value> {
         real(row.p),
         real(row.sure),
         Value::Text(row.note),
-    ]
+    ];
+    values.extend(settings);
+    values
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reports::sample::Sample;
+    use reports::sample::{Sample, decided};
     use reports::{Options, verdict_rows};
 
     fn written(lines: Lines) -> String {
@@ -101,5 +136,25 @@ mod tests {
         }
         assert_eq!(objects.iter().filter(|row| row["decides"] == 1).count(), 1);
         assert!(objects.iter().all(|row| row["verdict"] == "faster"), "{objects:?}");
+    }
+
+    /// The second arm does best at a smaller rate.
+    #[test]
+    fn what_an_arm_chose_has_columns() {
+        let rows = decided(&[0.1, 0.2, 0.4], 2, |arm, rate, _| {
+            let best = if arm == 0 { 0.2 } else { 0.1 };
+            0.9 - (rate - best).abs()
+        });
+        let mut out = Vec::new();
+        write(verdict_rows(&rows, &Options::default()).unwrap(), Lines::Csv, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let mut lines = text.lines();
+        let head = lines.next().unwrap();
+        assert!(
+            head.ends_with(",note,chosen.train.optimizer.lr,baseline-chosen.train.optimizer.lr"),
+            "{head}"
+        );
+        let of_arm: Vec<&str> = lines.filter(|line| line.starts_with("d-sync,ps-sync,")).collect();
+        assert!(!of_arm.is_empty() && of_arm.iter().all(|line| line.ends_with(",0.1,0.2")), "{text}");
     }
 }

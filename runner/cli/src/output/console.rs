@@ -1,9 +1,10 @@
 //! The one writer of standard error: lines and progress bars never destroy each other.
 
 use super::paint::{BAD, ODD, STRONG, paint};
-use super::{width, wrap};
+use super::{calm, width, wrap};
 use crate::exit::Failure;
 use indicatif::{MultiProgress, ProgressDrawTarget};
+use recipe::spelled_out;
 use std::io::{self, IsTerminal, Write};
 
 /// How much is printed.
@@ -57,14 +58,12 @@ impl Console {
 
     /// A warning with its cure.
     pub(crate) fn warn(&self, what: &str, cure: &str) {
-        let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
-        self.write(&format!("{}: {what}{cure}", paint(ODD, "warning")));
+        self.write(&sentence(&paint(ODD, "warning"), what, cure));
     }
 
     /// An error with its cure.
     pub(crate) fn error(&self, what: &str, cure: &str) {
-        let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {cure}") };
-        self.write(&format!("{}: {what}{cure}", paint(BAD, "error")));
+        self.write(&sentence(&paint(BAD, "error"), what, cure));
     }
 
     /// A failure; its causes too for the user who asked for more.
@@ -87,22 +86,29 @@ impl Console {
     pub(crate) fn write(&self, line: &str) {
         let breaks = io::stderr().is_terminal() && !line.is_empty();
         let text = if breaks { wrap(line, width()) } else { format!("{line}\n") };
-        self.write_bytes(text.as_bytes());
+        self.write_text(&text);
     }
 
-    fn write_bytes(&self, bytes: &[u8]) {
+    fn write_text(&self, text: &str) {
+        let text = calm(text);
         // A failure of standard error cannot be reported anywhere.
         self.bars.suspend(|| {
             let mut out = anstream::stderr().lock();
-            let _ = out.write_all(bytes).and_then(|()| out.flush());
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         });
     }
+}
+
+/// A sentence that may quote anything: not even colours of its own are obeyed.
+fn sentence(head: &str, what: &str, cure: &str) -> String {
+    let cure = if cure.is_empty() { String::new() } else { format!("\n  = cure: {}", spelled_out(cure)) };
+    format!("{head}: {}{cure}", spelled_out(what))
 }
 
 /// For the log of the program's parts: each write is whole lines.
 impl Write for Console {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_bytes(bytes);
+        self.write_text(&String::from_utf8_lossy(bytes));
         Ok(bytes.len())
     }
 

@@ -1,14 +1,17 @@
 //! Output for people: data goes to standard output, everything else to standard error.
 
+mod calm;
 mod console;
 pub(crate) mod human;
 pub(crate) mod paint;
 pub(crate) mod table;
 
+pub(crate) use calm::calm;
 pub(crate) use console::{Console, Loudness};
 
 use crate::exit::Failure;
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 /// The width if the terminal's is unknown.
 const USUAL_WIDTH: usize = 80;
@@ -27,14 +30,21 @@ pub(crate) fn width() -> usize {
     named.filter(|columns| *columns > 0).or_else(asked).filter(|columns| *columns > 0).unwrap_or(USUAL_WIDTH)
 }
 
-/// Writes data to standard output; a missing end of line is added.
+/// Writes data to standard output; a missing end of line is added. A file or another program gets them as they are.
 pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    let text = if io::stdout().is_terminal() { Cow::from(calm(text)) } else { Cow::from(text) };
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') && !text.is_empty() {
         out.write_all(b"\n")?;
     }
     Ok(out.flush()?)
+}
+
+/// Empties the terminal that data goes to, if it is one.
+pub(crate) fn clear_screen() -> Result<(), Failure> {
+    let out = io::stdout();
+    if out.is_terminal() { Ok(out.lock().write_all(b"\x1b[H\x1b[J")?) } else { Ok(()) }
 }
 
 /// Writes a value as indented JSON.

@@ -6,6 +6,7 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
     Width,
 };
+use recipe::turns_text;
 
 /// Stands between the columns until they are painted; no text has it.
 const SEAM: char = '\u{1f}';
@@ -13,7 +14,7 @@ const SEAM: char = '\u{1f}';
 const EDGE: char = '\u{1e}';
 /// Columns that a breakable text needs to be readable.
 const LEAST: usize = 10;
-/// Replaces control characters of foreign texts.
+/// Replaces characters of foreign texts that a terminal would obey.
 const NO_CONTROL: char = ' ';
 const LINES: ContentLineStyle = ContentLineStyle::none().junction(SEAM);
 const BETWEEN: LineStyle = LineStyle::none().fill(EDGE);
@@ -40,7 +41,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// A cell in a style.
     pub(crate) fn styled(style: Style, text: impl Into<String>) -> Self {
-        Self { text: text.into().replace(|letter: char| letter.is_control(), &NO_CONTROL.to_string()), style }
+        Self { text: text.into().replace(turns_text, &NO_CONTROL.to_string()), style }
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct RunEnd<'a> {
     pub(crate) wall: Option<Nanos>,
     /// Why, where it did not end as planned.
     pub(crate) detail: &'a str,
+    /// Whether its recipe asked for what it lost or failed by.
+    pub(crate) as_ordered: bool,
 }
 
 impl Progress {
@@ -205,8 +207,12 @@ impl Progress {
         }
         state.count(plan, run, end.state);
         state.run = None;
-        let name = end.state.name();
-        let line = state.line(&paint(state_style(end.state), name), name, &parts.join(", "));
+        let name = if end.as_ordered {
+            format!("{} as ordered", end.state.name())
+        } else {
+            end.state.name().to_owned()
+        };
+        let line = state.line(&paint(state_style(end.state), &name), &name, &parts.join(", "));
         state.show();
         drop(state);
         self.tell(line);

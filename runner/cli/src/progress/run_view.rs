@@ -4,7 +4,7 @@ use crate::live::{LiveMember, LiveRun};
 use crate::live_curve::LiveCurve;
 use crate::output::human;
 use launch::{Heartbeat, Member, RunPhase, Update};
-use recipe::{Cell, Extent, Metric, Target};
+use recipe::{Cell, Extent, Metric, PlannedFault, Target};
 use record::{Event, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ pub(crate) struct RunView {
     in_rung: bool,
     /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
+    /// What the recipe let go wrong so far.
+    struck: Vec<PlannedFault>,
 }
 
 impl RunView {
@@ -59,6 +61,7 @@ impl RunView {
             arm: cell.arm,
             in_rung: false,
             lost: BTreeSet::new(),
+            struck: Vec::new(),
         }
     }
 
@@ -88,16 +91,20 @@ impl RunView {
         }
     }
 
-    /// `degraded: without ranks 1, 3`.
+    /// `degraded: without ranks 1, 3`; `degraded as ordered` where the recipe let all of them fail.
     fn lost_words(&self) -> Option<String> {
         let ranks: Vec<String> = self.lost.iter().map(ToString::to_string).collect();
         let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-        (!ranks.is_empty()).then(|| format!("degraded: without {noun} {}", ranks.join(", ")))
+        let fatal =
+            |rank: &Rank| self.struck.iter().any(|fault| fault.rank == rank.0 && fault.action.is_fatal());
+        let how = if self.lost.iter().all(fatal) { "degraded as ordered" } else { "degraded" };
+        (!ranks.is_empty()).then(|| format!("{how}: without {noun} {}", ranks.join(", ")))
     }
 
     fn event(&mut self, event: &Event) {
         match event {
             Event::Prepared(prepared) => self.training_samples = Some(prepared.training_samples),
+            Event::Struck(struck) => self.struck.push(struck.fault),
             Event::Step(step) => self.samples = self.samples.max(step.samples),
             Event::Metric(record) if record.judged && record.metric == self.watched() => {
                 self.metric = Some((record.metric, record.value));
@@ -187,6 +194,7 @@ impl RunView {
             metric: self.metric_words(),
             arm: self.arm,
             degraded: self.lost_words(),
+            struck: self.struck.iter().map(PlannedFault::struck).collect(),
             members: self.processes.iter().map(member).collect(),
         }
     }
@@ -374,6 +382,12 @@ mod tests {
              loss 0.250  slowest rank 0 (wait-peer)"
         );
         assert_eq!(view.live(begun).degraded.as_deref(), Some("degraded: without rank 1"));
+        let fault = PlannedFault { rank: 1, step: 7, action: recipe::FaultAction::Kill };
+        let struck = record::StruckRecord { fault, at: record::Nanos(0) };
+        view.update(&Update::Events(vec![Event::Struck(struck)]), begun);
+        let live = view.live(begun);
+        assert_eq!(live.degraded.as_deref(), Some("degraded as ordered: without rank 1"));
+        assert_eq!(live.struck, ["rank 1 was killed at the beginning of step 7, as the recipe says"]);
     }
 
     #[test]

@@ -14,13 +14,14 @@ use recipe::{Metric, Provenance};
 use record::{Nanos, Phase};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use store::{AttemptRow, NodeRow, RunDetail, Store};
+use store::{AttemptRow, NodeRow, RunDetail, Selection, Store, StoreError};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff diff 4F7K2Q9M 8C1XW0TB
   bakeoff diff 4F7K2Q9M 8C1XW0TB --format json | jq .settings
+  bakeoff diff \"last~1 and arm=d-sync and repeat=0\" 4F7K2Q9M
 
 `bakeoff list` shows the ids. Equal settings are not shown. One run of each side
 says nothing of a difference in speed: `bakeoff compare` does.";
@@ -28,7 +29,7 @@ says nothing of a difference in speed: `bakeoff compare` does.";
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A run: `last`, or the beginning or the end of its id.
+    /// A run: `last`, the beginning or the end of its id, or a selection that it alone fits.
     #[arg(value_name = "RUN")]
     first: String,
     /// The run to lay beside it.
@@ -61,9 +62,29 @@ pub(crate) fn execute(args: &DiffArgs, context: &Context<'_>) -> Result<Exit, Fa
 
 async fn find(args: &DiffArgs, context: &Context<'_>) -> Result<[RunDetail; 2], Failure> {
     let store = Store::open_existing(&context.global.store).await?;
-    let found = [store.show(&args.first).await?, store.show(&args.second).await?];
+    let found = [run(&store, &args.first).await?, run(&store, &args.second).await?];
     store.close().await;
     Ok(found)
+}
+
+/// A run by its id, or by a selection that fits it alone.
+async fn run(store: &Store, text: &str) -> Result<RunDetail, Failure> {
+    let unknown = match store.show(text).await {
+        Err(unknown @ StoreError::Unknown { .. }) => unknown,
+        found => return Ok(found?),
+    };
+    let cure = "name a run by its id, as `bakeoff list` shows it, or by a selection that one run fits, as in `last~1 and arm=d-sync and repeat=0`";
+    let Ok(selection) = Selection::parse(text) else { return Err(Failure::from(unknown).cure(cure)) };
+    match store.list(&selection).await?.as_slice() {
+        [only] => Ok(store.show(&only.id).await?),
+        [] => Err(Failure::from(unknown).cure(cure)),
+        several => {
+            let what =
+                format!("`{text}` fits {}, and one is laid beside one", human::count(several.len(), "run"));
+            let cure = format!("{cure}; `bakeoff compare` lays whole sweeps over each other");
+            Err(Failure::new(Exit::Usage, what).cure(cure))
+        }
+    }
 }
 
 /// What the recipe says, and the seed.

@@ -8,6 +8,7 @@ use crate::output::table::{Cell, Sheet};
 use crate::{page, pdf};
 use clap::{Args, ValueEnum, ValueHint};
 use reports::{DrawnChart, DrawnFigure, FigureName, FigureStyle, Options, Palette};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use store::{Selection, Store, StoreError, SweepRows};
 
@@ -23,17 +24,17 @@ Examples:
   bakeoff figure scoreboard -o table.tex
 
 The end of a file's name is its format: svg, pdf, tex (a table with the rules of
-booktabs) or csv. Charts are drawn anew for the width, in letters of the size
-that is asked for; what a caption may say is printed. An arm has the colour,
-dash and mark that it has on the page. Accuracy, loss and scoreboard are of one
-condition. The same runs give the same SVG, byte for byte; the parts of a PDF
-may stand in another order.";
+booktabs) or csv (numbers alone, their units in the heads). Charts are drawn anew
+for the width, in letters of the size that is asked for; what a caption may say
+is printed. An arm has the colour, dash and mark that it has on the page.
+Accuracy, loss and scoreboard are of one condition. The same runs give the same
+SVG, byte for byte; the parts of a PDF stand in another order each time.";
 
 /// Arguments of `figure`.
 #[derive(Debug, Args)]
 pub(crate) struct FigureArgs {
-    /// Which figure: winners, forest, scaling, plane, front, accuracy, loss, phases, forecast, scoreboard or cost; without it those that
-    /// there are are listed.
+    /// Which figure: winners, forest, parallel, scaling, plane, front, accuracy, loss, search, phases, forecast, scoreboard or cost;
+    /// without it those that there are are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Which runs of one sweep; the newest where nothing is said.
@@ -135,12 +136,30 @@ pub(crate) fn execute(args: &FigureArgs, context: &Context<'_>) -> Result<Exit, 
     if let Some(chart) = drawn.chart.as_ref().filter(|_| files.iter().any(|(_, format)| format.is_chart())) {
         warn(chart, &style, context);
     }
+    let mut missing = BTreeSet::new();
     for (file, format) in files {
-        write(file, format, &drawn, &style)?;
+        missing.extend(write(file, format, &drawn, &style)?);
         output::data(&format!("{} {}", paint(STRONG, "figure:"), file.display()))?;
     }
+    warn_of_missing(&missing, context);
     context.console.say(&format!("{} {}", paint(STRONG, "caption:"), drawn.caption));
     Ok(Exit::Done)
+}
+
+/// Characters that a warning names.
+const NAMED: usize = 12;
+
+fn warn_of_missing(missing: &BTreeSet<char>, context: &Context<'_>) {
+    if missing.is_empty() {
+        return;
+    }
+    let named = missing.iter().take(NAMED).map(|letter| format!("{letter} (U+{:04X})", u32::from(*letter)));
+    let more = if missing.len() > NAMED { " and others" } else { "" };
+    let what = format!(
+        "no installed font has {}{more}: the PDF shows a box for each",
+        named.collect::<Vec<_>>().join(", ")
+    );
+    context.console.warn(&what, "install a font that has them, such as the package fonts-noto of Debian, or name the arms in other letters");
 }
 
 /// The figure, and the selection of its runs: a single word that is no figure is a selection whose figures are listed.
@@ -195,14 +214,25 @@ fn warn(chart: &DrawnChart, style: &FigureStyle, context: &Context<'_>) {
     }
 }
 
-fn write(file: &Path, format: Format, drawn: &DrawnFigure, style: &FigureStyle) -> Result<(), Failure> {
+/// Writes a file; returns the characters that it has no letters for.
+fn write(
+    file: &Path,
+    format: Format,
+    drawn: &DrawnFigure,
+    style: &FigureStyle,
+) -> Result<BTreeSet<char>, Failure> {
     let svg = drawn.chart.as_ref().map_or("", |chart| &chart.svg);
     match format {
-        Format::Svg => page::save(file, svg),
-        Format::Pdf => page::save(file, pdf::pdf(svg, &style.font)?),
-        Format::Tex => page::save(file, &drawn.latex),
-        Format::Csv => page::save(file, &drawn.csv),
+        Format::Svg => page::save(file, svg)?,
+        Format::Pdf => {
+            let pdf = pdf::pdf(svg, &style.font)?;
+            page::save(file, pdf.bytes)?;
+            return Ok(pdf.missing);
+        }
+        Format::Tex => page::save(file, &drawn.latex)?,
+        Format::Csv => page::save(file, &drawn.csv)?,
     }
+    Ok(BTreeSet::new())
 }
 
 fn list(rows: &SweepRows, options: &Options) -> Result<Exit, Failure> {

@@ -52,11 +52,19 @@ pub(crate) struct NoiseArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Runs under each name.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = repeats)]
     repeats: u32,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Both names get as many runs: nothing is decided on the way.
+fn repeats(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (2..=1_000).contains(number));
+    number.ok_or_else(|| {
+        "a whole number from 2 to 1000 such as 10: all runs are made, so that there is no range as in `bakeoff run --repeats 3..9`".to_owned()
+    })
 }
 
 /// The printed JSON document.
@@ -272,6 +280,14 @@ fn share(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeats_are_one_number() {
+        assert_eq!(repeats("10"), Ok(10));
+        for wrong in ["3..9", "1", "1001", "many", ""] {
+            assert!(repeats(wrong).unwrap_err().starts_with("a whole number from 2 to 1000"), "{wrong}");
+        }
+    }
     use reports::sample::Sample;
 
     #[test]

@@ -169,6 +169,9 @@ pub(crate) fn headline(plan: &Plan) -> String {
     for words in plan.emulated() {
         let _ = writeln!(out, "emulated: {words}");
     }
+    for words in plan.faults() {
+        let _ = writeln!(out, "fault: {words}");
+    }
     for words in plan.graphs() {
         let _ = writeln!(out, "graph: {words}");
     }
@@ -333,6 +336,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "search": plan.search,
         "threads": plan.threads(),
         "emulated": plan.emulated(),
+        "faults": plan.faults(),
         "graphs": plan.graphs(),
         "limits": plan.limits,
         "warnings": plan.warnings,

@@ -70,6 +70,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
         ("workers", line.spec.cluster.workers().to_string()),
     ];
     facts.extend(line.spec.emulation.words().into_iter().map(|words| ("emulated", words)));
+    facts.extend(line.spec.faults.iter().map(|fault| ("fault", fault.to_string())));
     let Annotations { tags, note, imported } = &detail.annotations;
     facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
     facts.extend((!note.is_empty()).then(|| ("note", note.clone())));
@@ -80,7 +81,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     }
     for (name, value) in facts {
         // The words of a worker's last error may be anything.
-        let value = value.replace(|letter: char| letter.is_control(), " ");
+        let value = value.replace(recipe::turns_text, " ");
         let _ = writeln!(out, "  {name:<14}{value}");
     }
     if let Some(attempt) = &detail.run.attempt {

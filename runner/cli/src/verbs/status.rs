@@ -10,7 +10,6 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 use store::{Annotations, LeftOver, Store, StoreError};
@@ -68,8 +67,10 @@ pub(crate) fn execute(args: &StatusArgs, context: &Context<'_>) -> Result<Exit, 
             output::json(&status)?;
             return Ok(Exit::Done);
         }
-        let clear = if args.watch && std::io::stdout().is_terminal() { "\x1b[H\x1b[J" } else { "" };
-        output::data(&format!("{clear}{}", words(&status, store, output::width())))?;
+        if args.watch {
+            output::clear_screen()?;
+        }
+        output::data(&words(&status, store, output::width()))?;
         if !args.watch || status.running.is_empty() {
             return Ok(Exit::Done);
         }
@@ -215,6 +216,9 @@ fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
     let _ = writeln!(out, "  {}", run.title);
     for line in output::fold(&facts.join(", "), width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
+    }
+    for words in &run.struck {
+        let _ = writeln!(out, "  {words}");
     }
     let mut sheet = Sheet::new(&["who", "process", "step", "phase", "heard"]).right(&[1, 2]);
     for member in &run.members {

@@ -53,6 +53,27 @@ fn the_help_of_each_verb_has_examples_and_fits_a_terminal() {
     insta::assert_snapshot!("help_run", kitchen.run(&["run", "-h"]).out);
 }
 
+/// Whatever an argument quotes, a terminal gets it spelled out.
+#[test]
+fn no_error_hands_a_terminal_what_it_would_obey() {
+    let kitchen = Kitchen::new();
+    let arguments: [&[&str]; 6] = [
+        &["fo\u{1b}[2Jo"],
+        &["check", "\u{1b}[2J.toml"],
+        &["plan", "small.toml", "--set", "name=\u{1b}[2J"],
+        &["plan", "small.toml", "--only", "strategy.name == '\u{1b}[2J'"],
+        &["explain", "\u{1b}[2J"],
+        &["list", "--store", "\u{1b}[2J"],
+    ];
+    for arguments in arguments {
+        let told = told(kitchen.command(arguments).env("CLICOLOR_FORCE", "1"));
+        assert_ne!(told.code, 0, "{told:?}");
+        assert!(!told.err.contains("\u{1b}[2J"), "{told:?}");
+        let is_spelled_out = told.err.contains("\\u{1b}");
+        assert!(is_spelled_out || told.err.contains('\u{fffd}'), "{told:?}");
+    }
+}
+
 #[test]
 fn the_version_comes_from_a_program_without_a_tensor_library() {
     let kitchen = Kitchen::new();

@@ -5,6 +5,7 @@ use super::rank::{RankState, list};
 use super::{SILENT_BEATS, nanos};
 use crate::{End, FaultOrigin, LostRank, ProcessExit, Whereabouts};
 use mesh::Member;
+use recipe::PlannedFault;
 use record::{Nanos, Rank, RankEnd};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub(crate) enum Cause {
     NoGoodbye,
     /// Rank `by` continues without the culprit.
     Missed { by: Rank, reason: String },
+    /// The culprit was let fail by the recipe.
+    Ordered(PlannedFault),
     /// The culprit stopped without being asked to.
     Unbidden,
     /// `missing` were not ready in time. `mute` is set if exactly one of them never sent a message.
@@ -188,11 +191,49 @@ pub(super) fn report_of(
             suspects = lost_ranks.iter().map(|lost| Member::Rank(lost.rank)).collect();
         }
     }
-    AttemptReport { end, suspects, detail, lost_ranks }
+    if matches!(end, End::Done | End::TargetReached { .. }) {
+        let never = never_came(ranks, rules);
+        detail = [detail]
+            .into_iter()
+            .filter(|detail| !detail.is_empty())
+            .chain(never)
+            .collect::<Vec<_>>()
+            .join("; ");
+    }
+    let as_ordered = is_as_ordered(conclusion, ranks);
+    AttemptReport { end, suspects, detail, lost_ranks, as_ordered }
+}
+
+/// The faults of the recipe whose steps their ranks never came to.
+fn never_came(ranks: &[RankState], rules: &Rules) -> impl Iterator<Item = String> {
+    let came = |fault: &PlannedFault| {
+        ranks.get(fault.rank as usize).is_some_and(|rank| rank.happened.contains(fault))
+    };
+    let never = rules.faults.iter().filter(move |fault| !came(fault));
+    never.map(|fault| {
+        format!("rank {} ended before step {}, at which the recipe has a fault", fault.rank, fault.step)
+    })
+}
+
+/// Whether the recipe let every rank fail that the attempt lost or failed by, and there is one.
+fn is_as_ordered(conclusion: Option<&Conclusion>, ranks: &[RankState]) -> bool {
+    let lost = ranks.iter().filter_map(|rank| rank.lost.as_ref()).map(|(_, fault)| fault);
+    let failed = match conclusion {
+        Some(Conclusion::Failed(fault)) => Some(fault),
+        _ => None,
+    };
+    let mut faults = lost.chain(failed).peekable();
+    faults.peek().is_some() && faults.all(|fault| matches!(fault.cause, Cause::Ordered(_)))
 }
 
 fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &Rules) -> AttemptReport {
-    let report = |end, suspects, detail| AttemptReport { end, suspects, detail, lost_ranks: Vec::new() };
+    let report = |end, suspects, detail| AttemptReport {
+        end,
+        suspects,
+        detail,
+        lost_ranks: Vec::new(),
+        as_ordered: false,
+    };
     match conclusion {
         None => report(End::Done, Vec::new(), String::new()),
         Some(Conclusion::TargetReached { at, value }) => {
@@ -245,7 +286,7 @@ impl Fault {
         let Some(rank) = self.culprit else { return cause };
         let place = self.place.map_or_else(|| "while starting up".into(), place_in_words);
         match &self.cause {
-            Cause::NotReady { .. } => cause,
+            Cause::NotReady { .. } | Cause::Ordered(_) => cause,
             Cause::Reported(_) => format!("rank {rank} failed {place}: {cause}"),
             Cause::Silent(_) => format!("rank {rank} {cause}; it was last seen {place}"),
             _ => format!("rank {rank} {cause} ({place})"),
@@ -261,6 +302,7 @@ impl Fault {
             | Cause::NoGoodbye
             | Cause::Missed { .. }
             | Cause::NotReady { .. } => FaultOrigin::Infrastructure,
+            Cause::Ordered(_) => FaultOrigin::Recipe,
             Cause::Reported(_) | Cause::Unbidden | Cause::Differ { .. } | Cause::Evaluator(_) => {
                 FaultOrigin::Program
             }
@@ -278,6 +320,7 @@ impl Fault {
             Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
             Cause::Missed { by, reason } => format!("did not answer rank {by}: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
+            Cause::Ordered(planned) => planned.struck(),
             Cause::Unbidden => "stopped without being asked to".into(),
             Cause::NotReady { missing, mute, waited } => {
                 let verb = if missing.len() == 1 { "was" } else { "were" };

@@ -2,7 +2,7 @@
 
 use crate::{End, LostRank, ProcessExit, Update};
 use mesh::{Deadlines, Member, ToDriver, ToMember};
-use recipe::{Role, Strategy, Target};
+use recipe::{PlannedFault, Role, Strategy, Target};
 use record::{Rank, SnapshotRecord};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub(crate) struct Rules {
     pub(crate) target: Option<Target>,
     /// Whether the evaluator runs beside the ranks instead of after them.
     pub(crate) evaluate_at_once: bool,
+    /// What the recipe lets go wrong in this attempt.
+    pub(crate) faults: Vec<PlannedFault>,
     /// Whether another attempt can continue this one if it ends early.
     pub(crate) continues: bool,
 }
@@ -97,4 +99,6 @@ pub(crate) struct AttemptReport {
     pub(crate) detail: String,
     /// The ranks that the run lost and continued without, in the order of their loss.
     pub(crate) lost_ranks: Vec<LostRank>,
+    /// Whether every rank that it lost or failed by is one that its recipe let fail.
+    pub(crate) as_ordered: bool,
 }

@@ -26,6 +26,7 @@ impl Supervisor {
     /// Loses the rank if the run tolerates that and returns nothing; else returns the conclusion.
     pub(super) fn unless_spared(&mut self, conclusion: Conclusion) -> Option<Conclusion> {
         let Conclusion::Failed(fault) = conclusion else { return Some(conclusion) };
+        let fault = self.as_ordered(fault);
         match fault.gone().filter(|rank| self.can_spare(*rank)) {
             Some(rank) => {
                 self.lose(rank, fault);

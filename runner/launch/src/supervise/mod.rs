@@ -14,6 +14,7 @@ mod blame;
 mod evaluation;
 mod input;
 mod lost_ranks;
+mod planned;
 mod rank;
 mod snapshot_groups;
 mod stages;
@@ -167,6 +168,7 @@ impl Supervisor {
             Event::Snapshot(snapshot) => self.on_snapshot(snapshot),
             Event::Ended(ended) => self.on_ended(rank, &ended.end),
             Event::Lost(missed) => self.on_missed(missed),
+            Event::Struck(struck) => self.on_struck(rank, struck.fault),
             _ => {}
         }
     }

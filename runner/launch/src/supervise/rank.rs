@@ -3,6 +3,7 @@
 use super::blame::{Cause, Fault};
 use crate::{ProcessExit, Whereabouts};
 use mesh::Heartbeat;
+use recipe::PlannedFault;
 use record::{LostRecord, Nanos, Prepared, Rank, RankEnd};
 
 /// The supervisor's knowledge of one rank. Times are on the supervisor's clock.
@@ -26,6 +27,12 @@ pub(super) struct RankState {
     pub(super) missed: Option<(Nanos, LostRecord)>,
     /// Since when it counts as lost, and why.
     pub(super) lost: Option<(Nanos, Fault)>,
+    /// What its recipe has let go wrong with it so far.
+    pub(super) happened: Vec<PlannedFault>,
+    /// The fault by which its recipe lets it fail for good, once it has struck.
+    pub(super) struck: Option<PlannedFault>,
+    /// Until then its recipe lets it be silent.
+    pub(super) excused: Nanos,
 }
 
 impl RankState {
@@ -48,7 +55,7 @@ impl RankState {
     /// How long it has sent nothing although it should have.
     pub(super) fn silence(&self, now: Nanos) -> Nanos {
         match (&self.ended, &self.exit, self.heard) {
-            (None, None, Some(heard)) if self.lost.is_none() => now.since(heard),
+            (None, None, Some(heard)) if self.lost.is_none() => now.since(heard.max(self.excused)),
             _ => Nanos(0),
         }
     }

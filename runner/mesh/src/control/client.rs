@@ -128,7 +128,8 @@ impl ControlClient {
         self.0.thread.cpu_time()
     }
 
-    fn settle(&self, deadline: Duration) -> Result<(), MeshError> {
+    /// Returns when the driver has acknowledged all messages that were handed over.
+    pub fn settle(&self, deadline: Duration) -> Result<(), MeshError> {
         let begin = Instant::now();
         let open = |progress: &mut Progress| !progress.lost && progress.acknowledged < progress.said;
         let (progress, _) = self

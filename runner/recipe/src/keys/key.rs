@@ -80,6 +80,8 @@ pub(crate) enum Kind {
     LayerRows,
     /// A list of slow ranks.
     Slow,
+    /// A list of faults.
+    Faults,
     /// `"1Gbit/s"`.
     Bandwidth,
     /// `"25MiB"`.

@@ -1,6 +1,7 @@
 //! What may be written: the table of keys, and how it is searched.
 
 pub(crate) mod arm_keys;
+mod fault_keys;
 pub(crate) mod key;
 pub(crate) mod lookup;
 pub(crate) mod model_keys;

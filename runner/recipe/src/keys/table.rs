@@ -1,15 +1,19 @@
 //! Every key of a recipe, in the order in which `plan --full` writes them.
 
 use crate::keys::key::Key;
-use crate::keys::{arm_keys, model_keys, sweep_keys, training_keys};
+use crate::keys::{arm_keys, fault_keys, model_keys, sweep_keys, training_keys};
 
 /// The table.
 pub(crate) const KEYS: &[Key] = &joined();
 
-const PARTS: [&[Key]; 4] = [model_keys::KEYS, training_keys::KEYS, arm_keys::KEYS, sweep_keys::KEYS];
+const PARTS: [&[Key]; 5] =
+    [model_keys::KEYS, training_keys::KEYS, fault_keys::KEYS, arm_keys::KEYS, sweep_keys::KEYS];
 
-const LENGTH: usize =
-    model_keys::KEYS.len() + training_keys::KEYS.len() + arm_keys::KEYS.len() + sweep_keys::KEYS.len();
+const LENGTH: usize = model_keys::KEYS.len()
+    + training_keys::KEYS.len()
+    + fault_keys::KEYS.len()
+    + arm_keys::KEYS.len()
+    + sweep_keys::KEYS.len();
 
 #[expect(clippy::large_stack_arrays, reason = "made while compiling, and never on a stack")]
 const fn joined() -> [Key; LENGTH] {

@@ -373,7 +373,6 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("0.1")
     .sweep(),
-    Key::new("nodes.faults", Kind::Table, "Faults that are injected on purpose.").later(),
     Key::new(
         "network",
         Kind::Table,

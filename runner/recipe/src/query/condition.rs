@@ -223,7 +223,9 @@ fn key_of(token: &Word) -> Result<KeyId, Misread> {
 fn comparable(id: KeyId) -> bool {
     let key = id.key();
     let of_cells = key.reach != Reach::Sweep || key.path == "strategy.kind";
-    of_cells && !key.later && !matches!(key.kind, Kind::Table | Kind::Layers | Kind::LayerRows | Kind::Slow)
+    of_cells
+        && !key.later
+        && !matches!(key.kind, Kind::Table | Kind::Layers | Kind::LayerRows | Kind::Slow | Kind::Faults)
 }
 
 fn operand(subject: Subject, token: &Word) -> Result<Operand, Misread> {

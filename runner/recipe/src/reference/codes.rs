@@ -1,5 +1,6 @@
 //! Every code of a problem, and what there is to say about it.
 
+mod faults;
 mod images;
 mod pairs;
 mod values;
@@ -28,5 +29,10 @@ pub(crate) fn find(code: &str) -> Option<&'static Code> {
 
 /// All pages, in the order of their codes.
 pub(crate) fn all() -> impl Iterator<Item = &'static Code> {
-    values::VALUES.iter().chain(pairs::PAIRS).chain(images::IMAGES).chain(warnings::WARNINGS)
+    values::VALUES
+        .iter()
+        .chain(pairs::PAIRS)
+        .chain(images::IMAGES)
+        .chain(faults::FAULTS)
+        .chain(warnings::WARNINGS)
 }

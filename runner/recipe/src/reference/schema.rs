@@ -99,7 +99,7 @@ fn value(key: &'static Key) -> Value {
             json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?bit/s|[kMG]?B/s) *$" })
         }
         Kind::Size => json!({ "type": "string", "pattern": "^ *[0-9._]+ *([kMG]?B|[KMG]iB) *$" }),
-        Kind::Slow => json!({ "type": "array", "items": table(key.path) }),
+        Kind::Slow | Kind::Faults => json!({ "type": "array", "items": table(key.path) }),
         Kind::LayerRows => {
             let row = json!({ "type": "array", "items": { "$ref": "#/definitions/layer" } });
             json!({ "type": "array", "minItems": 1, "items": row })
@@ -155,8 +155,12 @@ fn random(path: &str) -> Value {
 /// Completes the first part of an axis' path.
 fn axes() -> Value {
     let varied = lookup::children("").filter(|key| key.reach != Reach::Sweep && !key.later);
-    let properties: Map<String, Value> =
-        varied.map(|key| (key.name().to_owned(), json!({ "type": "object" }))).collect();
+    let axis = |key: &Key| match key.kind {
+        Kind::Table => json!({ "type": "object" }),
+        // Itself an axis: a list of values, or a range of draws.
+        _ => json!({ "type": ["array", "object"] }),
+    };
+    let properties: Map<String, Value> = varied.map(|key| (key.name().to_owned(), axis(key))).collect();
     // A path in quotes is one key: `"nodes.workers" = [2, 4]`.
     let quoted = json!({ "^[a-z][a-z-]*\\.": { "type": "array" } });
     json!({

@@ -1,8 +1,10 @@
 //! Settings of the emulation to its description (network, step time, slow ranks), and what cannot work about them.
 
 use crate::keys::lookup::{KeyId, id};
+use crate::resolve::faults;
 use crate::resolve::inventory::Known;
 use crate::text::finding::Finding;
+use crate::text::source::Span;
 use crate::values::leaf::Typed;
 use crate::values::settings::Settings;
 use crate::values::slow::{SlowSetting, Whose};
@@ -34,13 +36,16 @@ pub(crate) fn emulation(
     if network.is_some() && machines > 1 {
         findings.push(several_machines(settings, machines));
     }
+    for fault in faults::slow(settings).filter(|_| compute.is_none() && cluster.workers() > machine.cores) {
+        findings.push(no_core(fault.span, cluster.workers(), machine.cores));
+    }
     for one in slow {
         findings.extend(no_rank(one, cluster));
         if one.link > 1.0 && network.is_none() {
             findings.push(no_link(one));
         }
         if one.compute > 1.0 && compute.is_none() && cluster.workers() > machine.cores {
-            findings.push(no_core(one, cluster.workers(), machine.cores));
+            findings.push(no_core(one.span, cluster.workers(), machine.cores));
         }
     }
     (Emulation { network, compute, slow: slow.iter().flat_map(|one| one.among(cluster)).collect() }, findings)
@@ -159,12 +164,12 @@ fn no_link(one: &SlowSetting) -> Finding {
         .cure("add `[network]` with `bandwidth = \"1Gbit/s\"`, for example")
 }
 
-fn no_core(one: &SlowSetting, workers: u32, cores: u32) -> Finding {
+fn no_core(span: Span, workers: u32, cores: u32) -> Finding {
     Finding::new(
         "R125",
         format!("a straggler among {workers} workers on {cores} cores is not the only slow one"),
     )
-    .at(one.span, "slowed down on purpose")
+    .at(span, "slowed down on purpose")
     .note("the others wait for a core while they could compute, and are slowed down as well, by chance")
     .cure("add `[compute]` with `step-time = \"20ms\"`, for example, or take as many workers as cores")
 }

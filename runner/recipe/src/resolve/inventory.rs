@@ -5,9 +5,11 @@ use crate::keys::key::Range;
 use crate::keys::lookup::{KeyId, id};
 use crate::node_list;
 use crate::text::finding::Finding;
+use crate::text::turning::turns_text;
 use crate::values::settings::Settings;
 use crate::{Access, Node};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -61,6 +63,10 @@ impl HostTable {
         if let Some(name) = names {
             return Some(format!("`{}` is no name that `ssh` takes", name.escape_debug()));
         }
+        if let Some(text) = self.texts().find(|text| text.chars().any(turns_text)) {
+            let shown = text.escape_debug();
+            return Some(format!("`{shown}` has a character that changes how text is shown"));
+        }
         if self.slots.is_some_and(|slots| slots > node_list::MOST_SLOTS) {
             return Some(format!("`slots` is at most {}", node_list::MOST_SLOTS));
         }
@@ -70,6 +76,13 @@ impl HostTable {
         let zero = [(self.slots, "slots"), (self.cores, "cores"), (self.port.map(u32::from), "port")];
         let (_, zero) = zero.into_iter().find(|(value, _)| *value == Some(0))?;
         Some(format!("`{zero}` is at least 1"))
+    }
+
+    /// Every text of it that may be shown.
+    fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let paths = [&self.data, &self.worker, &self.libtorch].into_iter().flatten();
+        let named = self.groups.iter().chain(self.environment.iter().flat_map(|(name, value)| [name, value]));
+        named.map(|text| Cow::from(text.as_str())).chain(paths.map(|path| path.to_string_lossy()))
     }
 }
 
@@ -300,6 +313,9 @@ mod tests {
             let said = wrong(&format!("[lab1]\nprice = {price}"));
             assert!(said.starts_with("[lab1]: `price` cannot be "), "{said}");
         }
+        let group = wrong("[lab1]\ngroups = [\"a\\u001b[2J\"]");
+        assert_eq!(group, "[lab1]: `a\\u{1b}[2J` has a character that changes how text is shown");
+        assert!(wrong("[lab1]\ndata = \"/\\u202e\"").contains("\\u{202e}"));
         assert!(wrong("[\"a b\"]").contains("no name of a machine"));
     }
 

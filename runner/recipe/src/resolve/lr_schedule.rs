@@ -105,6 +105,41 @@ pub(crate) fn long_warm_up(settings: &Settings, train: &Training, dataset: &Data
     Horizon::of(settings, train, dataset)?.warm_up()
 }
 
+/// A fall of the rate that the training to the end reaches, and rungs of a search do not: `rungs` are their lengths, the shortest first.
+pub(crate) fn unreached(
+    settings: &Settings,
+    train: &Training,
+    dataset: &Dataset,
+    rungs: &[Extent],
+) -> Option<Finding> {
+    let horizon = Horizon::of(settings, train, dataset)?;
+    let (first, key) = match &train.schedule.shape {
+        LrShape::Step { every, .. } => (*every, KeyId::from(EVERY)),
+        LrShape::Milestones { at, .. } => (*at.iter().min_by_key(|at| horizon.samples(**at))?, AT),
+        LrShape::Constant | LrShape::Cosine { .. } => return None,
+    };
+    let falls = horizon.samples(first);
+    let before: Vec<&Extent> = rungs.iter().filter(|rung| horizon.samples(**rung) <= falls).collect();
+    let last = before.last()?;
+    if horizon.samples(train.length) <= falls {
+        return None;
+    }
+    let (which, train_for) = match before.len() {
+        1 => ("the first rung".to_owned(), "trains"),
+        several => (format!("the first {several} rungs"), "train"),
+    };
+    let longest = if before.len() == 1 { "" } else { "at most " };
+    let title = format!(
+        "{which} of `[search]` {train_for} for {longest}{last}, and the rate falls only after {first}"
+    );
+    Some(
+        Finding::new("R215", title)
+            .at_option(settings.span(key), "after these rungs")
+            .note("settings are judged there by the rate that they begin with")
+            .cure("let the rate fall earlier, take fewer rungs or a smaller factor, or `kind = \"cosine\"`, which falls over the length of each rung"),
+    )
+}
+
 fn scale(cell: &mut Cell<'_>) -> LrScale {
     match SCALE.of(cell.settings) {
         LrScaleKind::None => {

@@ -12,6 +12,7 @@ pub(crate) mod custom;
 pub(crate) mod dataset;
 pub(crate) mod elastic;
 pub(crate) mod emulation;
+pub(crate) mod faults;
 mod fitting;
 pub(crate) mod gossip;
 pub(crate) mod hybrid;

@@ -5,8 +5,8 @@ use crate::resolve::dataset::Folders;
 use crate::resolve::inventory::Known;
 use crate::resolve::model::Models;
 use crate::resolve::{
-    assign, batch_norm, checkpoint, communication, compression, dataset, elastic, emulation, gossip, hybrid,
-    lr_schedule, measure, optimizer, period, pictures, quantize_range, schedule, strategy, training,
+    assign, batch_norm, checkpoint, communication, compression, dataset, elastic, emulation, faults, gossip,
+    hybrid, lr_schedule, measure, optimizer, period, pictures, quantize_range, schedule, strategy, training,
 };
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -57,6 +57,7 @@ impl<'a> Resolver<'a> {
             train,
             communication: communication::read(&mut cell, &strategy, &cluster),
             dataset,
+            faults: faults::read(settings, &cluster),
             cluster,
             strategy,
             compression,
@@ -69,6 +70,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(compression::nothing_to_factor(settings, compression, &spec.model));
         cell.findings.extend(batch_norm::findings(settings, &spec));
         cell.findings.extend(hybrid::findings(settings, &spec));
+        cell.findings.extend(faults::findings(settings, &spec));
         cell.findings.extend(period::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
         (spec, cell.findings)
     }

@@ -9,6 +9,7 @@ pub(crate) mod compression;
 pub(crate) mod dataset;
 pub(crate) mod emulation;
 pub(crate) mod family;
+pub(crate) mod fault;
 pub(crate) mod graph_words;
 pub(crate) mod labelled_text;
 pub(crate) mod layer;

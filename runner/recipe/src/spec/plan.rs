@@ -3,8 +3,8 @@
 use crate::spec::family::family;
 use crate::spec::search::Search;
 use crate::{
-    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, Strategy,
-    Threads, Training,
+    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, PlannedFault,
+    Strategy, Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,10 @@ pub struct RunSpec {
     /// The emulation of network and machine.
     #[serde(default, skip_serializing_if = "Emulation::is_none")]
     pub emulation: Emulation,
+    /// What goes wrong on purpose.
+    // Absent where nothing does, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<PlannedFault>,
     /// Who computes with how many threads.
     #[serde(default)]
     pub threads: Threads,
@@ -184,6 +188,29 @@ impl Plan {
             }
         }
         all
+    }
+
+    /// What goes wrong on purpose in any cell, in words, with the arms whose runs end by it.
+    pub fn faults(&self) -> Vec<String> {
+        let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.excluded.is_none()) {
+            let arm = self.arms.get(cell.arm).filter(|_| cell.spec.ends_by_fault());
+            for fault in &cell.spec.faults {
+                let words = fault.to_string();
+                let known = all.iter().position(|(known, _)| *known == words);
+                let place = known.unwrap_or_else(|| {
+                    all.push((words, Vec::new()));
+                    all.len() - 1
+                });
+                let arms = &mut all[place].1;
+                let ended = arm.map(|arm| arm.name.as_str()).filter(|arm| !arms.contains(arm));
+                arms.extend(ended.filter(|_| fault.action.is_fatal()));
+            }
+        }
+        let words = |(words, ended): (String, Vec<&str>)| {
+            if ended.is_empty() { words } else { format!("{words}, which ends runs of {}", ended.join(", ")) }
+        };
+        all.into_iter().map(words).collect()
     }
 
     /// How the cores are divided, in words; where that depends on the condition, with the conditions.

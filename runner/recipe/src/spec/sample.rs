@@ -63,6 +63,7 @@ impl RunSpec {
                 steps: KeptSteps::Sampled,
             },
             emulation: Emulation::default(),
+            faults: Vec::new(),
             threads: Threads::default(),
         }
     }

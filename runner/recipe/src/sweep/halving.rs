@@ -99,7 +99,11 @@ pub(crate) fn too_late(recipe: &Settings, settings: &Settings, spec: &RunSpec) -
     if !is_asked_for(recipe) {
         return Vec::new();
     }
-    let part = FACTOR.of(recipe).saturating_pow(RUNGS.of(recipe) as u32);
+    let (rungs, factor) = (RUNGS.of(recipe) as u32, FACTOR.of(recipe));
+    let part = factor.saturating_pow(rungs);
+    let lengths: Vec<Extent> =
+        (1..=rungs).rev().map(|before| part_of(spec.train.length, factor.saturating_pow(before))).collect();
+    let unreached = lr_schedule::unreached(settings, &spec.train, &spec.dataset, &lengths);
     let mut short = spec.clone();
     short.train.length = part_of(short.train.length, part);
     let steps = training::steps(settings, &short);
@@ -111,7 +115,7 @@ pub(crate) fn too_late(recipe: &Settings, settings: &Settings, spec: &RunSpec) -
     let in_rung = |found: Finding| {
         found.note(format!("in the shortest rung of [search], which trains for 1/{part} of the length"))
     };
-    period.into_iter().chain(warm_up).map(in_rung).collect()
+    period.into_iter().chain(warm_up).map(in_rung).chain(unreached).collect()
 }
 
 /// The runs of the rungs, one of each cell, the shortest first; their seed is that of no repeat, so that no run chooses what it judges.

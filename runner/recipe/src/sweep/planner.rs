@@ -19,6 +19,7 @@ use crate::sweep::recipe::{self, Exclusion};
 use crate::sweep::runs::{self, Points};
 use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
+use crate::text::turning;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::{Cell, Limits, Plan, Prices, ReportSettings};
@@ -84,6 +85,9 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         loader.sweep(&mut table, argument);
     }
     let mut recipe = recipe::read(loader, &table);
+    if recipe.settings.text(id("name")).trim().is_empty() {
+        turning::refuse_file(request.path, &mut loader.findings);
+    }
     if let Some(only) = request.only {
         recipe.exclusions.extend(select(loader, only));
     }
@@ -137,6 +141,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
 /// `--only`: what does not meet the condition is excluded.
 fn select(loader: &mut Loader<'_>, only: &str) -> Option<Exclusion> {
     let start = loader.argument("--only", only);
+    turning::refuse_text(only, start, &mut loader.findings);
     match Condition::read(only) {
         Ok(condition) => Some(Exclusion {
             when: Condition::Not(Box::new(condition)),

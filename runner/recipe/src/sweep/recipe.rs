@@ -14,6 +14,7 @@ use crate::text::finding::Finding;
 use crate::text::load::{Loader, own_name};
 use crate::text::source::{Sources, Span};
 use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::turning;
 use crate::values::check::{self, Checker};
 use crate::values::leaf::{Leaf, Typed};
 use crate::values::settings::Settings;
@@ -95,6 +96,7 @@ pub(crate) struct Exclusion {
 /// Reads a merged tree; its problems go to the loader's findings.
 pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     let Loader { sources, findings, .. } = loader;
+    turning::refuse(table, findings);
     let mut checker = Checker::new(sources, findings);
     checker.table(table, "", &["strategy", "sweep"]);
     let (settings, broken) = checker.finish();

@@ -6,3 +6,4 @@ pub(crate) mod parse;
 pub(crate) mod render;
 pub(crate) mod source;
 pub(crate) mod tree;
+pub(crate) mod turning;

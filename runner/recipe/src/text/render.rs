@@ -1,6 +1,7 @@
 //! Draws problems as compilers do; the only module that knows the drawing crate.
 
 use crate::spec::problem::{Place, Problem, Problems, Severity};
+use crate::text::turning::{spelled_out, turns_text};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 /// How the parts of a drawing are told apart.
@@ -26,8 +27,26 @@ pub fn render(problems: &[Problem], colours: Colours, width: usize) -> String {
         Colours::None => Renderer::plain(),
     };
     let renderer = renderer.term_width(width.max(60));
-    let drawn: Vec<String> = problems.iter().map(|problem| renderer.render(&[group(problem)])).collect();
+    let drawn: Vec<String> =
+        problems.iter().map(|problem| renderer.render(&[group(&harmless(problem))])).collect();
     drawn.join("\n\n")
+}
+
+/// The problem without anything that a terminal would obey: the drawing crate takes out the usual characters only. Places keep their
+/// columns.
+fn harmless(problem: &Problem) -> Problem {
+    let turns = |letter: char| turns_text(letter) && !matches!(letter, '\n' | '\t');
+    let place = |place: &Place| Place {
+        file: spelled_out(&place.file),
+        excerpt: place.excerpt.replace(turns, "\u{fffd}"),
+        label: spelled_out(&place.label),
+        ..place.clone()
+    };
+    Problem {
+        title: spelled_out(&problem.title),
+        places: problem.places.iter().map(place).collect(),
+        ..problem.clone()
+    }
 }
 
 fn group(problem: &Problem) -> Group<'_> {
@@ -59,6 +78,7 @@ fn snippet(place: &Place, kind: AnnotationKind) -> Snippet<'_, annotate_snippets
         .annotation(kind.span(span).label(label))
 }
 
+/// What is said besides; it may quote files and arguments.
 fn lines(problem: &Problem) -> Vec<String> {
     let mut lines = problem.notes.clone();
     if let Some(affected) = &problem.affected {
@@ -69,5 +89,5 @@ fn lines(problem: &Problem) -> Vec<String> {
     if let Some(cure) = &problem.cure {
         lines.push(format!("cure: {cure}"));
     }
-    lines
+    lines.iter().map(|line| spelled_out(line)).collect()
 }

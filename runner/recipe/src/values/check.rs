@@ -4,8 +4,10 @@ use crate::keys::key::{Key, Kind};
 use crate::keys::lookup::{self, KeyId};
 use crate::keys::table::KEYS;
 use crate::text::finding::Finding;
+use crate::text::parse;
 use crate::text::source::Sources;
 use crate::text::tree::{Entry, Item, Table, Value};
+use crate::values::leaf::Leaf;
 use crate::values::settings::Settings;
 use crate::values::value;
 use crate::values::{read, unknown};
@@ -74,7 +76,7 @@ impl<'a> Checker<'a> {
         match (&key.kind, &entry.item.value) {
             (Kind::Table, Value::Table(table)) => {
                 if table.entries.is_empty() && OPTIONAL.contains(&path) {
-                    self.findings.push(empty(path, entry));
+                    self.by_defaults(path, entry);
                 }
                 self.table(table, path, &[]);
             }
@@ -87,6 +89,21 @@ impl<'a> Checker<'a> {
                 self.findings.push(value::wrong_type(key, &entry.item, value::expected(&key.kind)));
             }
             _ => self.leaf(id, &entry.item),
+        }
+    }
+
+    /// An empty table asks for the defaults of its keys, where each has one.
+    fn by_defaults(&mut self, path: &str, entry: &Entry) {
+        let keys: Vec<&'static Key> = lookup::children(path).filter(|key| !key.later).collect();
+        let leaf = |key: &&'static Key| {
+            let item = parse::value(key.default?, entry.name_span.source, 0)?;
+            let id = KeyId::of(key.path)?;
+            let leaf = read::leaf(key, &item, self.sources).ok()?;
+            Some((id, Leaf { span: Some(entry.name_span), ..leaf }))
+        };
+        match keys.iter().map(leaf).collect::<Option<Vec<_>>>() {
+            Some(leaves) => leaves.into_iter().for_each(|(id, leaf)| self.settings.put(id, Arc::new(leaf))),
+            None => self.findings.push(empty(path, entry)),
         }
     }
 
@@ -115,7 +132,15 @@ fn empty(path: &str, entry: &Entry) -> Finding {
     Finding::new("R010", format!("`{path}` is empty, and would do nothing"))
         .at(entry.name_span, "which one?")
         .note(format!("known keys: {}", keys.join(", ")))
-        .cure("give it a value, or leave it out")
+        .cure(smallest(path))
+}
+
+/// How the table can be written: the keys that have no default, or one of them.
+fn smallest(path: &str) -> String {
+    let keys = || lookup::children(path).filter(|key| !key.later && !matches!(key.kind, Kind::Table));
+    let needed = keys().find(|key| key.default.is_none()).or_else(|| keys().next());
+    let written = needed.map(|key| format!("`{} = {}`", key.name(), key.example)).unwrap_or_default();
+    format!("write {written} in it, for example, or leave it out")
 }
 
 fn later(path: &str, entry: &Entry) -> Finding {

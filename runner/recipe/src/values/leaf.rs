@@ -3,6 +3,7 @@
 use crate::Extent;
 use crate::Layer;
 use crate::text::source::Span;
+use crate::values::fault::FaultSetting;
 use crate::values::slow::SlowSetting;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(crate) enum Typed {
     Layers(Vec<LayerSetting>),
     LayerRows(Vec<Vec<LayerSetting>>),
     Slow(Vec<SlowSetting>),
+    Faults(Vec<FaultSetting>),
     /// Bytes per second.
     Bandwidth(u64),
     /// Bytes.

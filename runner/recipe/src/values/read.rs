@@ -6,10 +6,11 @@ use crate::paths::tidy;
 use crate::text::finding::Finding;
 use crate::text::source::Sources;
 use crate::text::tree::{Item, Value};
+use crate::values::fault::FaultSetting;
 use crate::values::leaf::{Leaf, Typed};
 use crate::values::slow::SlowSetting;
 use crate::values::value::{typed, wrong_type};
-use crate::values::{layer_list, slow_list};
+use crate::values::{fault_list, layer_list, slow_list};
 
 /// Checks a value against its key.
 pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Finding> {
@@ -18,6 +19,7 @@ pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<
         Kind::LayerRows => Typed::LayerRows(layer_list::read_rows(key, item)?),
         Kind::Layers => Typed::Layers(layer_list::read(key, item)?),
         Kind::Slow => Typed::Slow(slow_list::read(item)?),
+        Kind::Faults => Typed::Faults(fault_list::read(item)?),
         _ => typed(key, item)?,
     };
     let toml = match &typed {
@@ -25,14 +27,19 @@ pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<
         _ => item.value.toml(),
     };
     let text = match &typed {
-        Typed::Slow(slow) if slow.is_empty() => "none".to_owned(),
-        Typed::Slow(slow) => {
-            let labels: Vec<String> = slow.iter().map(SlowSetting::label).collect();
-            labels.join("+")
-        }
+        Typed::Slow(slow) => labels(slow, SlowSetting::label),
+        Typed::Faults(faults) => labels(faults, FaultSetting::label),
         _ => item.value.plain(),
     };
     Ok(Leaf { typed, text, toml, span: Some(item.span) })
+}
+
+/// A list of tables in a few letters.
+fn labels<T>(entries: &[T], label: impl Fn(&T) -> String) -> String {
+    if entries.is_empty() {
+        return "none".to_owned();
+    }
+    entries.iter().map(label).collect::<Vec<_>>().join("+")
 }
 
 fn path(key: &Key, item: &Item, sources: &Sources) -> Result<Typed, Finding> {

@@ -1,13 +1,13 @@
 //! Reads the list of slow ranks, `nodes.slow`.
 
 use crate::Whom;
-use crate::keys::key::{Key, Kind};
+use crate::keys::key::Kind;
 use crate::keys::lookup;
 use crate::text::finding::Finding;
-use crate::text::tree::{Item, Table, Value};
-use crate::values::leaf::Typed;
+use crate::text::tree::{Item, Value};
+use crate::values::fields::Fields;
 use crate::values::slow::{SlowSetting, Whose};
-use crate::values::{unknown, value};
+use crate::values::value;
 
 const TABLE: &str = "nodes.slow";
 
@@ -26,22 +26,23 @@ fn one(item: &Item) -> Result<SlowSetting, Finding> {
             .at(item.span, "expected a table")
             .note(value::more(TABLE)));
     };
-    refuse_unknown(table)?;
+    let fields = Fields { path: TABLE, table };
+    fields.refuse_unknown(None)?;
     let slow = SlowSetting {
-        whose: whose(item, table)?,
-        compute: number(table, "compute")?.unwrap_or(1.0),
-        link: number(table, "link")?.unwrap_or(1.0),
-        probability: number(table, "probability")?.unwrap_or(1.0),
+        whose: whose(item, fields)?,
+        compute: fields.number("compute")?.unwrap_or(1.0),
+        link: fields.number("link")?.unwrap_or(1.0),
+        probability: fields.number("probability")?.unwrap_or(1.0),
         span: item.span,
     };
     refuse_without_effect(&slow, item)?;
     Ok(slow)
 }
 
-fn whose(item: &Item, table: &Table) -> Result<Whose, Finding> {
-    let rank = whole(table, "rank")?.map(|rank| Whose::These(Whom::Rank(rank)));
-    let random = whole(table, "random")?.map(|count| Whose::These(Whom::Random(count)));
-    let servers = flag(table, "servers")?.then_some(Whose::Servers);
+fn whose(item: &Item, fields: Fields<'_>) -> Result<Whose, Finding> {
+    let rank = fields.whole("rank")?.map(|rank| Whose::These(Whom::Rank(rank as u32)));
+    let random = fields.whole("random")?.map(|count| Whose::These(Whom::Random(count as u32)));
+    let servers = fields.flag("servers")?.then_some(Whose::Servers);
     let mut said = [rank, random, servers].into_iter().flatten();
     match (said.next(), said.next()) {
         (Some(whose), None) => Ok(whose),
@@ -68,34 +69,4 @@ fn refuse_without_effect(slow: &SlowSetting, item: &Item) -> Result<(), Finding>
             .cure("give the slow link an entry of its own, without `probability`"));
     }
     Ok(())
-}
-
-fn refuse_unknown(table: &Table) -> Result<(), Finding> {
-    let known: Vec<&str> = lookup::children(TABLE).map(Key::name).collect();
-    match table.entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
-        None => Ok(()),
-        Some(entry) => Err(unknown::key(entry, " in `nodes.slow`", &known, TABLE)),
-    }
-}
-
-fn typed(table: &Table, name: &str) -> Result<Option<Typed>, Finding> {
-    match (table.get(name), lookup::find(&lookup::join(TABLE, name))) {
-        (Some(entry), Some(key)) => value::typed(key, &entry.item).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn whole(table: &Table, name: &str) -> Result<Option<u32>, Finding> {
-    Ok(match typed(table, name)? {
-        Some(Typed::Whole(number)) => Some(number as u32),
-        _ => None,
-    })
-}
-
-fn flag(table: &Table, name: &str) -> Result<bool, Finding> {
-    Ok(matches!(typed(table, name)?, Some(Typed::Flag(true))))
-}
-
-fn number(table: &Table, name: &str) -> Result<Option<f64>, Finding> {
-    Ok(typed(table, name)?.and_then(|typed| typed.number()))
 }

@@ -17,6 +17,9 @@ pub(crate) fn key(entry: &Entry, whose: &str, known: &[&str], table: &str) -> Fi
         .suggest(suggestion);
     let elsewhere: Vec<&str> = lookup::elsewhere(&entry.name, table).map(|key| key.path).take(2).collect();
     let finding = match elsewhere.as_slice() {
+        [top] if suggestion.is_none() && !top.contains('.') => {
+            finding.note(format!("`{top}` stands by itself, outside of every table"))
+        }
         [only] if suggestion.is_none() => finding.note(format!("the key is `{only}`")),
         _ => finding,
     };

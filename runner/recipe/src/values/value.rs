@@ -74,7 +74,7 @@ pub(crate) fn expected(kind: &Kind) -> &'static str {
         Kind::TextList => "a list of strings",
         Kind::ChoiceList(_) => "a list of names, as [\"a\", \"b\"]",
         Kind::Seeds => "{ from = 42 } or a list of whole numbers",
-        Kind::Layers | Kind::Slow => "a list of tables",
+        Kind::Layers | Kind::Slow | Kind::Faults => "a list of tables",
         Kind::LayerRows => "a list of lists of tables",
         Kind::Bandwidth => "a bandwidth in quotes, as \"1Gbit/s\"",
         Kind::Size => "a size in quotes, as \"25MiB\"",
@@ -212,6 +212,7 @@ pub(crate) fn subject(path: &str) -> String {
     let mut parts = path.rsplit('.');
     match (parts.next(), parts.next()) {
         (Some("kind"), Some("layers")) => "layer".to_owned(),
+        (Some("kind"), Some("faults")) => "fault".to_owned(),
         (Some("kind"), Some(parent)) => format!("{} kind", parent.replace('-', " ")),
         (Some(name), _) => name.replace('-', " "),
         _ => path.to_owned(),

@@ -11,6 +11,7 @@ mod chaos;
 mod desk;
 mod emulation;
 mod expansion;
+mod faults;
 mod impossible;
 mod impossible_models;
 mod labelled_texts;

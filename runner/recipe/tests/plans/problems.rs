@@ -1,7 +1,9 @@
 //! The problems of wrong recipes: one snapshot for each group of rules.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, MACHINE};
+use ::recipe::PlanRequest;
 use std::fmt::Write;
+use std::path::Path;
 
 /// The sections of a recipe that is right.
 const RIGHT: [&str; 6] = [
@@ -68,6 +70,48 @@ fn syntax() {
             ("another version", &["schema = 2"]),
         ],
     );
+}
+
+/// Texts become names and labels: no terminal may obey them, and none may read as another one.
+#[test]
+fn characters_that_change_how_text_is_shown() {
+    check(
+        "characters",
+        &[
+            ("in the name", &["schema = 1\nname = \"a\\u001b[2J\""]),
+            ("in an arm's name", &["[[strategy]]\nkind = \"d-sync\"\nname = \"d\\u202esync\""]),
+            ("in a host's name", &["[nodes]\nuse = [\"lab1\", \"lab\\u200e2\"]"]),
+            ("in a group's name", &["[nodes]\nuse = [\"group:\\u0007\"]"]),
+            (
+                "in values of an axis",
+                &[
+                    "[sweep.axes]\ndataset.kind = [\"synthetic\", \"mnist\"]\ndataset.path = [\"a\", \"a\\u2028b\"]",
+                ],
+            ),
+            ("raw in a value", &["schema = 1\nname = \"a\u{9b}2J\u{2066}\u{200f}\" # \u{202e}"]),
+            ("in a key", &["[train]\nglobal-batch = 100\nepochs = 2\n\"a\\u009bm\" = 1"]),
+            ("a carriage return in a question", &["schema = 1\nname = \"test\"\nquestion = \"a\\rb\""]),
+        ],
+    );
+    let several_lines = "schema = 1\nname = \"test\"\nquestion = \"\"\"Which?\r\n\tThis one?\"\"\"";
+    assert_eq!(rendered(&Desk::with(&recipe(&[several_lines]))), "no problems");
+    let set = Desk::with(&recipe(&[])).plan_with(&["name=a\u{1b}[2J"]).unwrap_err();
+    let said = set.render(recipe::Colours::None, 100);
+    assert!(said.contains("R024") && !said.contains('\u{1b}'), "{said}");
+}
+
+/// The file's name is the sweep's, where the recipe gives none.
+#[test]
+fn a_file_whose_name_changes_how_text_is_shown() {
+    let named = |head: &str| {
+        let desk = Desk::default().and("a\u{1b}[2J.toml", &recipe(&[head]));
+        let request = PlanRequest::new(Path::new("a\u{1b}[2J.toml"));
+        recipe::plan(&desk, &request, &MACHINE)
+    };
+    assert!(named("schema = 1\nname = \"test\"\n").is_ok());
+    let said = named("schema = 1").unwrap_err().render(recipe::Colours::None, 100);
+    assert!(said.contains("R024") && said.contains("give the file another name"), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said}");
 }
 
 #[test]
@@ -193,7 +237,7 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a fault", &["[nodes]\nfaults = [{ rank = 2 }]"]),
+            ("a fault of a link", &["[[faults]]\nkind = \"drop-link\"\nrank = 1\nstep = 2"]),
             ("a data set", &["[dataset]\nkind = \"text\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
         ],
@@ -253,7 +297,10 @@ workers   = 4
 inventory = "nodes.toml"
 server    = "local"
 slow      = [{ rank = 3, compute = 4.0 }, { rank = 0, link = 10.0 }]
-faults    = [{ rank = 2, at-step = 500, action = "kill" }]
+[[faults]]
+kind = "kill"
+rank = 2
+step = 500
 [network]
 bandwidth = "1Gbit/s"
 latency   = "50us"

@@ -160,7 +160,25 @@ fn searches_that_cannot_be_made() {
                     "[search]\nrungs = 2",
                 ],
             ),
-            ("search that says nothing", &[HELD_OUT, rates, "[search]"]),
+            (
+                "a rate that falls after the rungs",
+                &[
+                    HELD_OUT,
+                    "[train]\nglobal-batch = 100\nepochs = 18\nlr-schedule = { kind = \"milestones\", at = [\"8 epochs\", \"17 epochs\"] }",
+                    rates,
+                    "[search]",
+                ],
+            ),
         ],
     );
+}
+
+/// Each key of `[search]` has a default, so that the bare table asks for them.
+#[test]
+fn a_search_that_says_nothing_takes_the_defaults() {
+    let rates = "[sweep.axes]\ntrain.optimizer.lr = [0.01, 0.02, 0.04, 0.08, 0.1, 0.2, 0.4, 0.8, 1.0]";
+    let planned = |search: &str| plan(&[HELD_OUT, rates, search]);
+    let (bare, written) = (planned("[search]"), planned("[search]\nrungs = 2\nfactor = 3"));
+    assert_eq!((&bare.search, &bare.cells), (&written.search, &written.cells));
+    assert!(bare.search.is_some());
 }

@@ -1,12 +1,11 @@
 //! What the journal of a sweep says, read for a bundle: which files belong to it, and whether a driver could have written it.
 
 use super::is_id;
-use crate::annotation::turns_text;
 use crate::journal::entries::{Entry, SweepEntry};
 use crate::read::earlier::SURROUNDINGS;
 use crate::rebuild::valid::{last_ends, unpruned};
 use crate::{NodeRow, RunState, SweepNote, SweepTag};
-use recipe::{Provenance, hex};
+use recipe::{Provenance, hex, turns_text};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,8 +188,12 @@ impl Content {
         if !self.has_ended || !self.open.is_empty() {
             return Some(format!("sweep {sweep} has no end: it was under way when it was bundled"));
         }
-        let odd = self.names().find(|name| name.chars().any(turns_text));
-        odd.map(|name| format!("sweep {sweep} has the name {:?}", super::manifest::cut(name)))
+        let odd = self.names().find(|name| name.chars().any(turns_text)).map(str::to_owned);
+        let odd = odd.or_else(|| self.specs().find_map(|spec| turning(&spec).map(str::to_owned)));
+        odd.map(|name| {
+            let name = super::manifest::cut(&name);
+            format!("sweep {sweep} has the name {name:?}, with a character that changes how text is shown, which no recipe may have")
+        })
     }
 
     /// Whether its numbers are so small that no sum or product of them overflows.
@@ -198,9 +201,12 @@ impl Content {
         let plan = &self.entry.plan;
         let report = &plan.report;
         let shares = [report.confidence, report.min_effect, report.min_quality];
-        let specs = plan.cells.iter().map(|cell| serde_json::to_value(&cell.spec).unwrap_or_default());
-        shares.iter().all(|share| (0.0..1.0).contains(share))
-            && specs.into_iter().all(|spec| is_bounded(&spec))
+        shares.iter().all(|share| (0.0..1.0).contains(share)) && self.specs().all(|spec| is_bounded(&spec))
+    }
+
+    /// What its cells ask for.
+    fn specs(&self) -> impl Iterator<Item = Value> {
+        self.entry.plan.cells.iter().map(|cell| serde_json::to_value(&cell.spec).unwrap_or_default())
     }
 
     /// The texts that tables and sentences show of it; each was a single line where it was made.
@@ -216,6 +222,19 @@ impl Content {
             self.surroundings.iter().flat_map(|found| [&found.data, &found.worker, &found.hardware]);
         let all = of_plan.chain(arms).chain(cells).chain(axes).chain(machines).chain(surroundings);
         all.chain(commit.iter().map(|(commit, _)| commit)).map(String::as_str)
+    }
+}
+
+/// A text of a specification with a character that changes how text is shown.
+fn turning(spec: &Value) -> Option<&str> {
+    match spec {
+        Value::String(text) => text.chars().any(turns_text).then_some(text.as_str()),
+        Value::Array(values) => values.iter().find_map(turning),
+        Value::Object(fields) => {
+            let named = fields.keys().find(|name| name.chars().any(turns_text));
+            named.map(String::as_str).or_else(|| fields.values().find_map(turning))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 

@@ -33,6 +33,9 @@ pub struct EarlierRun {
     pub surroundings: Option<Provenance>,
 }
 
+/// The state of the event in an attempt's history which says that it lost ranks, or failed, because its recipe asked for it.
+pub(crate) const ORDERED: &str = "ordered";
+
 /// The state of the event in an attempt's history that holds the surroundings.
 pub(crate) const SURROUNDINGS: &str = "surroundings";
 

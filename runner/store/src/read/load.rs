@@ -156,6 +156,7 @@ struct AttemptColumns {
     traced_steps: Option<i64>,
     samples: Option<i64>,
     rounds: Option<i64>,
+    as_ordered: bool,
 }
 
 async fn attempts_of(
@@ -164,7 +165,8 @@ async fn attempts_of(
 ) -> Result<Vec<AttemptColumns>, StoreError> {
     Ok(sqlx::query_as(
         "SELECT run.id AS run, attempt.id, number, started_unix, attempt.state, detail, culprit, last_lines, wall, \
-         training, step_time, mean_step_time, steps, step_stride, traced_steps, samples, rounds FROM run JOIN shown ON shown.run = run.id \
+         training, step_time, mean_step_time, steps, step_stride, traced_steps, samples, rounds, \
+         EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') AS as_ordered FROM run JOIN shown ON shown.run = run.id \
          JOIN attempt ON attempt.id = shown.attempt WHERE run.sweep = ?",
     )
     .bind(sweep)
@@ -222,6 +224,7 @@ async fn attempt_row(
         coding: parts.coding.get(&row.id).cloned().unwrap_or_default(),
         schedule: parts.schedules.get(&row.id).and_then(|all| all.first().cloned()),
         lost: parts.lost.get(&row.id).cloned().unwrap_or_default(),
+        as_ordered: row.as_ordered,
         staleness: parts.staleness.get(&row.id).cloned().unwrap_or_default(),
         averagings: parts.averagings.get(&row.id).cloned().unwrap_or_default(),
         hosts: parts.hosts.get(&row.id).cloned().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! An attempt at a run: its machines and ranks, its history, its end.
 
 use crate::journal::entries::{AttemptEnd, Entry};
-use crate::read::earlier::SURROUNDINGS;
+use crate::read::earlier::{ORDERED, SURROUNDINGS};
 use crate::read::steps::Totals;
 use crate::rows::{LostRow, NodeRow};
 use crate::sql::document::to_json;
@@ -113,6 +113,12 @@ impl Store {
         surroundings: &Provenance,
     ) -> Result<(), StoreError> {
         self.record_note(attempt, time, SURROUNDINGS, &to_json(SURROUNDINGS, surroundings)?).await
+    }
+
+    /// Records that an attempt lost ranks, or failed, because its recipe asked for it, at `time` in seconds since 1970. It comes before the
+    /// attempt's end, which it makes a result.
+    pub async fn record_ordered(&self, attempt: AttemptId, time: i64, text: &str) -> Result<(), StoreError> {
+        self.record_note(attempt, time, ORDERED, text).await
     }
 
     /// Records the end of an attempt: derives its totals from its steps, and sets the run's state. Then only every n-th of

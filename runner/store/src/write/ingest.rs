@@ -79,7 +79,11 @@ impl<'a> Batch<'a> {
                 Event::Update(event) => batch.tally.update(event),
                 Event::Averaged(event) => batch.tally.averaged(event),
                 // Samples are as large as the data set itself; they and checkpoints are read from the event log.
-                Event::Samples(_) | Event::Lost(_) | Event::Gossip(_) | Event::Checkpoint(_) => {}
+                Event::Samples(_)
+                | Event::Lost(_)
+                | Event::Gossip(_)
+                | Event::Checkpoint(_)
+                | Event::Struck(_) => {}
             }
         }
         batch

@@ -148,14 +148,16 @@ impl Store {
         Ok(id.map(SweepId))
     }
 
-    /// The newest run with this identity that has a result of its own: done or diverged with all of its ranks, and not
-    /// itself reused. An imported one is no result of these machines, which its identity knows by kind only.
+    /// The newest run with this identity that has a result of its own: done or diverged with all of its ranks, or without ranks that
+    /// its recipe let fail, and not itself reused. An imported one is no result of these machines, which its identity knows by kind only.
     pub async fn find_finished(&self, identity: &str) -> Result<Option<RunRef>, StoreError> {
         let row: Option<(String, String, String)> = sqlx::query_as(
             "SELECT run.ulid, sweep.ulid, run.state FROM run JOIN sweep ON sweep.id = run.sweep \
-             WHERE identity_hash = ? AND run.state IN ('done', 'diverged') AND reused_from IS NULL \
-             AND sweep.imported_unix IS NULL AND NOT EXISTS (SELECT 1 FROM attempt JOIN loss ON loss.attempt = attempt.id WHERE attempt.run = run.id \
-             AND attempt.number = (SELECT max(number) FROM attempt AS try WHERE try.run = run.id)) \
+             JOIN attempt ON attempt.run = run.id AND attempt.number = (SELECT max(number) FROM attempt AS try WHERE try.run = run.id) \
+             WHERE identity_hash = ? AND reused_from IS NULL AND sweep.imported_unix IS NULL AND CASE \
+             WHEN EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') \
+             THEN run.state IN ('done', 'diverged', 'degraded', 'failed') ELSE run.state IN ('done', 'diverged') \
+             AND NOT EXISTS (SELECT 1 FROM loss WHERE loss.attempt = attempt.id) END \
              ORDER BY run.id DESC LIMIT 1",
         )
         .bind(identity)

@@ -226,7 +226,7 @@ type Lie = (&'static str, fn(&mut Vec<Value>));
 async fn journals_that_no_driver_writes_are_refused() {
     let (folder, file) = good().await;
     let good = Apart::of(&file);
-    let lies: [Lie; 21] = [
+    let lies: [Lie; 23] = [
         ("is that of", |lines| entry(lines, "sweep")["sweep"] = json!("01JD0QV1CKSTARR0000000000A")),
         ("not those of its plan", |lines| {
             entry(lines, "sweep")["runs"].as_array_mut().unwrap().push(json!("01JD0QV1CKSTARR0000000000A"));
@@ -252,6 +252,13 @@ async fn journals_that_no_driver_writes_are_refused() {
         }),
         ("has the name", |lines| entry(lines, "sweep")["plan"]["name"] = json!("\u{1b}]0;owned\u{7}")),
         ("has the name", |lines| entry(lines, "attempt")["nodes"][0]["host"] = json!("a\nb")),
+        ("changes how text is shown", |lines| {
+            entry(lines, "sweep")["plan"]["arms"][0]["name"] = json!("a\u{202e}b");
+        }),
+        ("\\u{1b}[2J", |lines| {
+            entry(lines, "sweep")["plan"]["cells"][0]["spec"]["cluster"]["nodes"][0]["name"] =
+                json!("\u{1b}[2J");
+        }),
         ("is two of them", |lines| {
             let cells = &mut entry(lines, "sweep")["plan"]["cells"];
             cells[0]["config_hash"] = cells[1]["config_hash"].clone();
@@ -268,7 +275,7 @@ async fn journals_that_no_driver_writes_are_refused() {
         ("cannot be read", |lines| lines.push(json!({ "unheard-of": 1 }))),
         ("a second plan", |lines| lines.push(lines[0].clone())),
         ("is no tag", |lines| lines.push(json!({ "tag": { "name": "a b", "time": 1 } }))),
-        ("control character", |lines| {
+        ("changes how the text around it is shown", |lines| {
             lines.push(json!({ "sweep-note": { "text": "\u{1b}[2J", "time": 1 } }));
         }),
         ("neither in the bundle nor here", |lines| {

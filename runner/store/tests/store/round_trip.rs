@@ -7,7 +7,9 @@ use record::{
     ScheduleRecord, ScheduledBucket, StepRecord, WeightHash,
 };
 use std::collections::BTreeMap;
-use store::{AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, StoreError, SweepEnd, Value};
+use store::{
+    AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, Store, StoreError, SweepEnd, Value,
+};
 
 #[tokio::test]
 async fn a_sweep_comes_back_as_it_was_planned() {
@@ -149,6 +151,40 @@ async fn a_run_that_continued_without_a_rank_says_so_and_is_not_used_again() {
         (column("state"), column("ranks_lost")),
         (&Value::Text("degraded".to_owned()), &Value::Integer(1))
     );
+}
+
+#[tokio::test]
+async fn what_a_recipe_orders_is_a_result_that_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    let (sweep, runs) = begin(&store, &plan, Driver::this()).await;
+    let identity = format!("{:064}", 7);
+    store.record_identity(&runs[1], &identity).await.unwrap();
+    let found = async |store: &Store| store.find_finished(&identity).await.unwrap().map(|run| run.state);
+    for (state, ordered, again) in [
+        (RunState::Degraded, true, true),
+        (RunState::Failed, true, true),
+        (RunState::Diverged, true, true),
+        (RunState::Interrupted, true, false),
+        (RunState::TimedOut, true, false),
+        // The last attempt counts.
+        (RunState::Failed, false, false),
+        (RunState::Degraded, true, true),
+    ] {
+        let id = attempt(&store, &plan, &runs, 1).await;
+        if ordered {
+            store.record_ordered(id, 5, "rank 1 was killed").await.unwrap();
+        }
+        store.record_attempt_end(id, &AttemptEnd { lost: vec![loss()], ..end(state) }).await.unwrap();
+        let rows = store.sweep_rows(&Selection::sweep(&sweep)).await.unwrap();
+        assert_eq!(rows.runs[1].is_as_ordered(), ordered, "{state:?}");
+        assert_eq!(found(&store).await, again.then_some(state), "{state:?}");
+    }
+    drop(store);
+    store::rebuild(&folder.path().join(".bakeoff"), false, |_| ()).await.unwrap();
+    let store = fresh(folder.path()).await;
+    assert_eq!(found(&store).await, Some(RunState::Degraded));
 }
 
 #[tokio::test]

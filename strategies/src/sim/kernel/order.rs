@@ -59,6 +59,7 @@ fn code(event: Event) -> u64 {
         Event::Land(way) => 1 << 62 | ends(way),
         Event::Deliver(way) => 1 << 61 | ends(way),
         Event::Fault(number) => 1 << 60 | number as u64,
+        Event::Continue(rank) => 1 << 58 | u64::from(rank.0),
         Event::Deadline(actor, number) => 1 << 59 | (actor as u64) << 40 | number,
     }
 }

@@ -182,11 +182,14 @@ mod tests {
 
     /// A sweep, and the same a day later with what `change` makes of each run of its second arm.
     pub(super) fn compared(sample: &Sample, change: impl Fn(&mut RunRow)) -> Compared {
-        let before = sample.rows();
+        compared_rows(sample.rows(), change)
+    }
+
+    pub(super) fn compared_rows(before: SweepRows, change: impl Fn(&mut RunRow)) -> Compared {
         let mut after = before.clone();
         for run in &mut after.runs {
             run.id = format!("later-{}", run.id);
-            let attempt = run.attempt.as_mut().unwrap();
+            let Some(attempt) = &mut run.attempt else { continue };
             attempt.started += 86_400;
             attempt.wall = attempt.wall.map(|wall| Nanos(wall.0 + 1));
             if before.plan.cells[run.cell].arm == 1 {

@@ -11,6 +11,9 @@ use crate::page;
 use crate::reuse::short;
 use crate::selected::Selected;
 use anstyle::Style;
+use recipe::AxisValue;
+use reports::setting_words;
+use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -30,10 +33,31 @@ impl Compared {
         all
     }
 
+    /// What the arms of a side chose by their search, in the order of the plan's arms; empty without one.
+    fn chosen(&self, side: usize) -> Vec<Chosen> {
+        let plan = &self.sides[side].rows.plan;
+        let of_pair = |pair: &[usize; 2]| {
+            let trial = plan.search.as_ref()?.trial_of(pair[side])?;
+            let arm = plan.cells.get(trial.cell)?.arm;
+            let name = &plan.arms.get(arm)?.name;
+            let at =
+                if trial.condition.is_empty() { String::new() } else { format!(" at {}", trial.condition) };
+            Some((arm, Chosen { of: format!("{name}{at}"), setting: trial.setting.clone() }))
+        };
+        let mut chosen: Vec<(usize, Chosen)> = self.joined.pairs.iter().filter_map(of_pair).collect();
+        chosen.sort_by_key(|(arm, _)| *arm);
+        chosen.into_iter().map(|(_, chosen)| chosen).collect()
+    }
+
     /// The two sides, and the differences beside the settings compared, with the style of each.
     fn facts(&self) -> Vec<(Style, String)> {
         let side = |(name, side): (&String, &Selected)| (PLAIN, format!("{name}: {}", described(side)));
         let mut facts: Vec<(Style, String)> = self.names.iter().zip(&self.sides).map(side).collect();
+        facts.extend(
+            [0, 1]
+                .into_iter()
+                .filter_map(|side| Some((PLAIN, chosen_words(&self.names[side], &self.chosen(side))?))),
+        );
         let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
         if !told.is_empty() {
             facts.push((PLAIN, format!("settings: {}", told.join("; "))));
@@ -77,6 +101,7 @@ impl Compared {
                 "selection": self.sides[number].selection.to_string(),
                 "sweep": self.sides[number].rows.id,
                 "alone": self.joined.alone[number],
+                "chosen": self.chosen(number),
             })
         };
         let setting = |difference: Difference| json!({ "key": difference.key, "first": difference.before, "second": difference.now });
@@ -93,6 +118,29 @@ impl Compared {
             "faults": faults.collect::<serde_json::Map<_, _>>(),
         }))
     }
+}
+
+/// A setting that an arm found for itself.
+#[derive(Serialize)]
+struct Chosen {
+    /// The arm, and its condition.
+    of: String,
+    setting: Vec<AxisValue>,
+}
+
+/// `last~1 chose lr=0.05 for ps-sync, lr=0.1 for d-sync`; arms with the same setting stand together.
+fn chosen_words(name: &str, chosen: &[Chosen]) -> Option<String> {
+    let mut settings: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in chosen {
+        let words = setting_words(&one.setting);
+        match settings.iter_mut().find(|(setting, _)| *setting == words) {
+            Some((_, of)) => of.push(&one.of),
+            None => settings.push((words, vec![&one.of])),
+        }
+    }
+    let told: Vec<String> =
+        settings.iter().map(|(setting, of)| format!("{setting} for {}", of.join(" and "))).collect();
+    (!told.is_empty()).then(|| format!("{name} chose {}", told.join(", ")))
 }
 
 /// `5 runs of quickstart, begun 2026-11-26 07:00, bakeoff 0.1.0, commit 1632f3a8`.
@@ -119,7 +167,8 @@ fn described(side: &Selected) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::verbs::compare::tests::{compared, plain, slower};
+    use crate::verbs::compare::tests::{compared, compared_rows, plain, slower};
+    use reports::sample::decided;
 
     #[test]
     fn a_page_without_names_has_the_doubts_alone() {
@@ -131,5 +180,28 @@ mod tests {
         );
         compared.joined.rows.plan.report.redact.push(recipe::Redaction::Hosts);
         assert_eq!(compared.remarks(), compared.doubts());
+    }
+
+    /// The second arm does best at a smaller rate.
+    #[test]
+    fn what_each_side_chose_is_named() {
+        let rows = decided(&[0.1, 0.2, 0.4], 2, |arm, rate, _| {
+            let best = if arm == 0 { 0.2 } else { 0.1 };
+            0.9 - (rate - best).abs()
+        });
+        let compared = compared_rows(rows, slower(1.2, 0.01));
+        let said = compared.words(100).unwrap();
+        for name in ["last~1", "last"] {
+            let told = format!("{name} chose lr=0.2 for ps-sync, lr=0.1 for d-sync");
+            assert!(said.contains(&told), "{said}");
+        }
+        let document = compared.document().unwrap();
+        let chosen = &document["second"]["chosen"][1];
+        assert_eq!(
+            (chosen["of"].as_str(), chosen["setting"][0]["number"].as_f64()),
+            (Some("d-sync"), Some(0.1))
+        );
+        let plain = compared_rows(plain().rows(), slower(1.2, 0.01)).words(100).unwrap();
+        assert!(!plain.contains("chose"), "{plain}");
     }
 }

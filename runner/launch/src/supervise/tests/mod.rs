@@ -4,14 +4,15 @@ mod blame;
 mod evaluation;
 mod leaving;
 mod lost_ranks;
+mod planned;
 mod table;
 
 use super::*;
 use mesh::{Deadlines, Heartbeat};
-use recipe::{Metric, Role, Strategy, Target};
+use recipe::{FaultAction, Metric, PlannedFault, Role, Strategy, Target};
 use record::{
     LaneId, LostRecord, MetricRecord, Overhead, Phase, Prepared, RankEnded, SnapshotGroup, SnapshotRecord,
-    Standing,
+    Standing, StruckRecord,
 };
 
 /// Two ranks that train together, and an evaluator beside them.
@@ -33,6 +34,7 @@ fn rules() -> Rules {
             stop: true,
         }),
         evaluate_at_once: true,
+        faults: vec![],
         continues: false,
     }
 }
@@ -181,6 +183,12 @@ fn input(event: &str) -> Input {
         "failed" => ended(failed(None)),
         "accuses" => ended(failed(Some(Rank(number(2))))),
         "misses" => from(ToDriver::Events(vec![Event::Lost(missed(rank, Rank(number(2))))])),
+        "struck" => struck(rank, FaultAction::Kill),
+        "paused" => {
+            let length = (words.len() > 2).then(|| Duration::from_millis(u64::from(number(2)) * 100));
+            struck(rank, FaultAction::Pause { length })
+        }
+        "slowed" => struck(rank, FaultAction::Slow { compute: 2.0, until: None }),
         "goodbye" => from(ToDriver::Goodbye),
         "exit" => Input::Exited(Member::Rank(rank), ProcessExit::Code(number(2) as i32)),
         "signal" => Input::Exited(Member::Rank(rank), ProcessExit::Signal(9)),
@@ -198,6 +206,12 @@ fn input(event: &str) -> Input {
         "tick" => Input::Tick,
         other => panic!("no event {other}"),
     }
+}
+
+fn struck(rank: Rank, action: FaultAction) -> Input {
+    let fault = PlannedFault { rank: rank.0, step: 7, action };
+    let event = Event::Struck(StruckRecord { fault, at: Nanos(0) });
+    Input::Message(Member::Rank(rank), ToDriver::Events(vec![event]))
 }
 
 fn evaluator(message: ToDriver) -> Input {

@@ -37,7 +37,7 @@ fn rules_of(state: &str) -> Rules {
 }
 
 /// What can happen.
-const EVENTS: [&str; 34] = [
+const EVENTS: [&str; 35] = [
     "prepared 1",
     "differs 1",
     "beat 0",
@@ -53,6 +53,7 @@ const EVENTS: [&str; 34] = [
     "accuses 0 9",
     "misses 2 0",
     "misses 1 0",
+    "struck 0",
     "goodbye 0",
     "evaluated-by 0",
     "exit 0 0",
@@ -158,6 +159,7 @@ fn event_kind(event: &Event) -> &'static str {
         | Event::Checkpoint(_)
         | Event::Schedule(_) => "report",
         Event::Lost(_) => "missed",
+        Event::Struck(_) => "struck",
     }
 }
 
@@ -166,7 +168,7 @@ fn the_table_has_every_kind_of_event_and_every_stage() {
     let named = EVENTS.iter().filter(|event| !event.starts_with("wait") && !event.starts_with("run"));
     let kinds: BTreeSet<&str> = named.map(|event| kind(&input(event))).collect();
     // As many as there are arms above.
-    assert_eq!(kinds.len(), 24, "{kinds:?}");
+    assert_eq!(kinds.len(), 25, "{kinds:?}");
     let stages: BTreeSet<&str> =
         STATES.iter().map(|(state, way)| Play::new(rules_of(state)).play(way).stage()).collect();
     assert_eq!(stages.len(), 7, "{stages:?}");

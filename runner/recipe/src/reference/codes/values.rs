@@ -111,6 +111,13 @@ pub(super) const VALUES: &[Code] = &[
          With `safetensors` the folder has train.safetensors and test.safetensors, each with the tensors `x` and `y` and no other.",
     ),
     code(
+        "R024",
+        "a character that changes how text is shown",
+        "A terminal obeys control characters, marks of direction let a name read as another one, and separators of lines begin a line where \
+         none is meant. Texts of a recipe become names and labels in lists, charts and files, so that none may have them; `question`, \
+         `when` and `reason` may have several lines.",
+    ),
+    code(
         "R030",
         "an axis that is no list",
         "Each leaf of `[sweep.axes]` is a list of the values that a key takes in turn.",

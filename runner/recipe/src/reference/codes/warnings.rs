@@ -73,6 +73,12 @@ pub(super) const WARNINGS: &[Code] = &[
          training decides between many. More rungs leave fewer.",
     ),
     code(
+        "R215",
+        "a rate that falls after a rung",
+        "Rungs of `[search]` train for a part of the length, and a schedule keeps its milestones: where all of them come later, a setting is \
+         judged by the rate that it begins with, and one that is too high for the end may be given up or promoted for the wrong reason.",
+    ),
+    code(
         "R231",
         "a schedule without a plan",
         "`merged` and `merged-exact` measure the first 8 steps, layer by layer and message by message, and then decide once which \

@@ -1,0 +1,101 @@
+//! What the recipe lets go wrong: no rank and no machine is blamed for it, and what else happens is still an accident.
+
+use super::*;
+use crate::{End, FaultOrigin};
+
+/// Two ranks that need each other, which train.
+fn together() -> Play {
+    Play::new(Rules { target: None, ..rules() }).play(BEGIN)
+}
+
+/// Three workers that do not need each other, and their server.
+fn alone() -> Play {
+    let rules = Rules { evaluate_at_once: false, target: None, ..sparing(3) };
+    Play::new(rules).play("prepared 0, prepared 1, prepared 2, prepared 3, beat 0, beat 1, beat 2, beat 3")
+}
+
+const KILLED: &str = "rank 1 was killed at the beginning of step 7, as the recipe says";
+const HANGS: &str = "rank 1 was paused for good at the beginning of step 7, as the recipe says";
+
+/// What the attempt failed by, and whether it was to.
+fn failure(play: &Play) -> (FaultOrigin, bool, String) {
+    let report = play.supervisor.report();
+    let End::Failed { origin, .. } = report.end else { panic!("{:?}", report.end) };
+    assert_eq!(report.suspects, [Member::Rank(Rank(1))]);
+    (origin, report.as_ordered, report.detail)
+}
+
+#[test]
+fn a_run_that_needs_the_rank_fails_as_ordered_in_any_order_of_the_news() {
+    for events in [
+        "struck 1, signal 1, wait 3",
+        "struck 1, accuses 0 1, signal 1, wait 3",
+        "struck 1, accuses 0 1, wait 11",
+        "struck 1, signal 1, accuses 0 1, wait 11",
+    ] {
+        let play = together().play(events);
+        assert_eq!(failure(&play), (FaultOrigin::Recipe, true, KILLED.to_owned()), "{events}");
+    }
+    let play = together().play("paused 1, beat 0, wait 5, beat 0, wait 6");
+    assert_eq!(failure(&play), (FaultOrigin::Recipe, true, HANGS.to_owned()));
+}
+
+#[test]
+fn a_run_that_can_spare_the_rank_is_degraded_as_ordered() {
+    let leave =
+        "finished 0, goodbye 0, exit 0 0, finished 2, goodbye 2, exit 2 0, finished 3, goodbye 3, exit 3 0";
+    for (events, told) in [
+        ("struck 1, signal 1, wait 3", KILLED),
+        ("struck 1, misses 3 1, signal 1, wait 3", KILLED),
+        ("paused 1, misses 3 1, wait 11", HANGS),
+    ] {
+        let report = alone().play(events).play(leave).supervisor.report();
+        assert_eq!((report.end, report.as_ordered), (End::Done, true), "{events}");
+        assert_eq!(report.detail, format!("{told}; the run went on without it"), "{events}");
+    }
+    // Another rank is lost by accident.
+    let report = alone().play("struck 1, signal 1, wait 3, signal 2, wait 3").supervisor.report();
+    assert_eq!((report.lost_ranks.len(), report.as_ordered), (2, false));
+}
+
+#[test]
+fn a_paused_rank_may_be_silent_for_as_long_and_no_longer() {
+    let mut play = together().play("paused 1 30, beat 0");
+    for _ in 0..7 {
+        play = play.play("wait 5, beat 0");
+    }
+    assert_eq!((play.stage(), play.conclusion().as_str()), ("running", "-"));
+    let play = play.play("wait 5, beat 0, wait 5");
+    let (origin, as_ordered, detail) = failure(&play);
+    assert_eq!((origin, as_ordered), (FaultOrigin::Infrastructure, false), "it did not come back");
+    assert!(detail.contains("gave no sign of life"), "{detail}");
+}
+
+#[test]
+fn what_happens_to_another_rank_or_by_itself_is_an_accident() {
+    for events in ["signal 1, wait 3", "struck 0, signal 1, wait 3", "slowed 1, signal 1, wait 3"] {
+        let (origin, as_ordered, detail) = failure(&together().play(events));
+        assert_eq!((origin, as_ordered), (FaultOrigin::Infrastructure, false), "{events}");
+        assert!(detail.contains("SIGKILL"), "{events}: {detail}");
+    }
+}
+
+#[test]
+fn each_is_noted_when_it_strikes() {
+    for event in ["struck 1", "paused 1", "paused 1 5", "slowed 1"] {
+        let mut play = together();
+        play.said();
+        assert_eq!(play.play(event).said(), "events note");
+    }
+}
+
+#[test]
+fn a_fault_that_never_comes_is_told() {
+    let fault =
+        |step| PlannedFault { rank: 1, step, action: FaultAction::Slow { compute: 2.0, until: None } };
+    let rules = Rules { target: None, faults: vec![fault(7), fault(900)], ..rules() };
+    let play = Play::new(rules).play(BEGIN).play("slowed 1").play(LEAVE).play("E-goodbye, E-exit 0");
+    let report = play.supervisor.report();
+    assert_eq!((play.stage(), report.end, report.as_ordered), ("over", End::Done, false));
+    assert_eq!(report.detail, "rank 1 ended before step 900, at which the recipe has a fault");
+}

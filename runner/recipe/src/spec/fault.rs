@@ -1,0 +1,183 @@
+//! What a recipe lets go wrong: ranks that are killed, paused or slowed down at a step.
+
+use crate::spec::family::family;
+use crate::{Role, RunSpec};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+family! {
+    /// What happens to a rank.
+    pub enum FaultKind {
+        Kill = "kill": "Its process is killed (SIGKILL).",
+        Pause = "pause": "Its process is stopped (SIGSTOP), and continues (SIGCONT) after `for`; without `for` it never does.",
+        Slow = "slow": "Its computing takes `compute` times as long, until the step `until` or to the end.",
+    }
+    later {
+        "drop-link": "Messages of a link vanish.",
+    }
+}
+
+/// What goes wrong with one rank, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedFault {
+    /// The rank, from 0.
+    pub rank: u32,
+    /// At the beginning of this step of the rank, from 1.
+    pub step: u64,
+    /// What happens then.
+    pub action: FaultAction,
+}
+
+/// What happens to a rank at a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum FaultAction {
+    /// Its process is killed.
+    Kill,
+    /// Its process is stopped.
+    Pause {
+        /// For how long; `None` for good.
+        length: Option<Duration>,
+    },
+    /// Its computing is slow from this step on.
+    Slow {
+        /// What the time of every compute phase is multiplied by.
+        compute: f64,
+        /// The first step that is as fast as before; `None` if there is none.
+        until: Option<u64>,
+    },
+}
+
+impl FaultAction {
+    /// Which kind it is.
+    pub fn kind(self) -> FaultKind {
+        match self {
+            Self::Kill => FaultKind::Kill,
+            Self::Pause { .. } => FaultKind::Pause,
+            Self::Slow { .. } => FaultKind::Slow,
+        }
+    }
+
+    /// Whether the run has lost the rank from then on.
+    pub fn is_fatal(self) -> bool {
+        match self {
+            Self::Kill | Self::Pause { length: None } => true,
+            Self::Pause { length: Some(_) } | Self::Slow { .. } => false,
+        }
+    }
+
+    /// What happened, without rank and step.
+    fn past(self) -> String {
+        match self {
+            Self::Kill => "was killed".to_owned(),
+            Self::Pause { length: None } => "was paused for good".to_owned(),
+            Self::Pause { length: Some(length) } => format!("was paused for {length:?}"),
+            Self::Slow { compute, .. } => format!("was slowed down by {compute}"),
+        }
+    }
+}
+
+impl PlannedFault {
+    /// What the computing of a step is multiplied by.
+    pub fn slowdown(&self, step: u64) -> f64 {
+        match self.action {
+            FaultAction::Slow { compute, until }
+                if step >= self.step && until.is_none_or(|end| step < end) =>
+            {
+                compute
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// What happened, once it has: `rank 2 was killed at the beginning of step 40, as the recipe says`.
+    pub fn struck(&self) -> String {
+        let Self { rank, step, action } = self;
+        format!("rank {rank} {} at the beginning of step {step}, as the recipe says", action.past())
+    }
+}
+
+impl std::fmt::Display for PlannedFault {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rank, step, action } = self;
+        match action {
+            FaultAction::Kill => write!(out, "rank {rank} is killed at the beginning of its step {step}"),
+            FaultAction::Pause { length: None } => {
+                write!(out, "rank {rank} is paused for good at the beginning of its step {step}")
+            }
+            FaultAction::Pause { length: Some(length) } => {
+                write!(out, "rank {rank} is paused for {length:?} at the beginning of its step {step}")
+            }
+            FaultAction::Slow { compute, until } => {
+                write!(out, "rank {rank}: computing takes {compute} times as long from its step {step} on")?;
+                until.map_or(Ok(()), |until| write!(out, " until step {until}"))
+            }
+        }
+    }
+}
+
+impl RunSpec {
+    /// Whether the ranks that the recipe lets fail are more than the strategy can lose: then its runs fail as ordered.
+    pub fn ends_by_fault(&self) -> bool {
+        [Role::Worker, Role::Server].into_iter().any(|role| {
+            let seats = self.cluster.seats.iter();
+            let ranks = seats.filter(|seat| seat.role == role).count() as u32;
+            self.lost_by_fault(role) > self.strategy.spares(role, ranks)
+        })
+    }
+
+    /// Number of ranks that the recipe lets fail for good.
+    pub(crate) fn lost_by_fault(&self, role: Role) -> u32 {
+        let is_lost =
+            |rank: u32| self.faults.iter().any(|fault| fault.rank == rank && fault.action.is_fatal());
+        let seats = (0_u32..).zip(&self.cluster.seats);
+        seats.filter(|(rank, seat)| seat.role == role && is_lost(*rank)).count() as u32
+    }
+
+    /// The longest time that ranks are paused for, one after the other.
+    pub fn paused(&self) -> Duration {
+        let lengths = self.faults.iter().map(|fault| match fault.action {
+            FaultAction::Pause { length } => length.unwrap_or_default(),
+            FaultAction::Kill | FaultAction::Slow { .. } => Duration::ZERO,
+        });
+        lengths.fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_wrong_is_said_before_and_after() {
+        let fault = |action| PlannedFault { rank: 2, step: 40, action };
+        let two = Some(Duration::from_secs(2));
+        let cases = [
+            (FaultAction::Kill, "is killed at", "was killed at"),
+            (FaultAction::Pause { length: two }, "is paused for 2s at", "was paused for 2s at"),
+            (FaultAction::Pause { length: None }, "is paused for good at", "was paused for good at"),
+        ];
+        for (action, before, after) in cases {
+            assert_eq!(fault(action).to_string(), format!("rank 2 {before} the beginning of its step 40"));
+            let words = format!("rank 2 {after} the beginning of step 40, as the recipe says");
+            assert_eq!(fault(action).struck(), words);
+        }
+        let slow = fault(FaultAction::Slow { compute: 2.5, until: Some(60) });
+        assert_eq!(
+            slow.to_string(),
+            "rank 2: computing takes 2.5 times as long from its step 40 on until step 60"
+        );
+    }
+
+    #[test]
+    fn a_rank_is_slow_from_one_step_to_another() {
+        let slow =
+            |until| PlannedFault { rank: 0, step: 4, action: FaultAction::Slow { compute: 3.0, until } };
+        let factors = |until| -> Vec<f64> { (3..=6).map(|step| slow(until).slowdown(step)).collect() };
+        assert_eq!(factors(Some(6)), [1.0, 3.0, 3.0, 1.0]);
+        assert_eq!(factors(None), [1.0, 3.0, 3.0, 3.0]);
+        let killed = PlannedFault { rank: 0, step: 4, action: FaultAction::Kill };
+        assert_eq!(killed.slowdown(5), 1.0);
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads the list of faults, `[[faults]]`.
+
+use crate::keys::key::Kind;
+use crate::keys::lookup;
+use crate::spec::family::Family;
+use crate::text::finding::Finding;
+use crate::text::tree::{Item, Value};
+use crate::values::fault::{FaultSetting, Stricken};
+use crate::values::fields::Fields;
+use crate::values::value;
+use crate::{FaultAction, FaultKind};
+
+const TABLE: &str = "faults";
+
+/// Reads a list of faults; the first problem is reported.
+pub(crate) fn read(item: &Item) -> Result<Vec<FaultSetting>, Finding> {
+    match (&item.value, lookup::find(TABLE)) {
+        (Value::List(items), _) => items.iter().map(one).collect(),
+        (_, Some(key)) => Err(value::wrong_type(key, item, value::expected(&Kind::Faults))
+            .cure("write `[[faults]]` in front of it, or a list: `faults = [{ kind = \"kill\", rank = 2, step = 40 }]`")),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn one(item: &Item) -> Result<FaultSetting, Finding> {
+    let Value::Table(table) = &item.value else {
+        return Err(Finding::new("R011", format!("a fault is a table, not {}", item.value.describe()))
+            .at(item.span, "expected a table")
+            .note(value::more(TABLE)));
+    };
+    let fields = Fields { path: TABLE, table };
+    let kind = fields.text("kind")?.and_then(|name| FaultKind::named(&name));
+    fields.refuse_unknown(kind.map(FaultKind::name))?;
+    let kind = kind.ok_or_else(|| {
+        let kinds: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+        missing(
+            item,
+            "what happens",
+            "`kind` is missing",
+            format!("write one of {}: `kind = \"kill\"`", kinds.join(", ")),
+        )
+    })?;
+    let whom = whom(item, fields)?;
+    let step = fields.whole("step")?.ok_or_else(|| {
+        missing(
+            item,
+            "when it strikes",
+            "`step` is missing",
+            "write `step = 40` for the beginning of a rank's step 40",
+        )
+    })?;
+    let action = action(kind, item, fields, step)?;
+    Ok(FaultSetting { whom, step, action, span: item.span })
+}
+
+fn whom(item: &Item, fields: Fields<'_>) -> Result<Stricken, Finding> {
+    match (fields.whole("rank")?, fields.text("host")?) {
+        (Some(rank), None) => Ok(Stricken::Rank(rank as u32)),
+        (None, Some(host)) => Ok(Stricken::Host(host)),
+        (None, None) => Err(missing(
+            item,
+            "whom it strikes",
+            "`rank` or `host` is missing",
+            "write `rank = 2`, or `host = \"lab02\"` for all ranks of a machine",
+        )),
+        (Some(_), Some(_)) => Err(Finding::new("R016", "an entry of `faults` says twice whom it strikes")
+            .at(item.span, "one of `rank` and `host`")
+            .cure("keep one of them, or write an entry for each")),
+    }
+}
+
+fn action(kind: FaultKind, item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, Finding> {
+    match kind {
+        FaultKind::Kill => Ok(FaultAction::Kill),
+        FaultKind::Pause => Ok(FaultAction::Pause { length: fields.duration("for")? }),
+        FaultKind::Slow => {
+            let compute = fields.number("compute")?.ok_or_else(|| {
+                missing(
+                    item,
+                    "how slow",
+                    "`compute` is missing",
+                    "write `compute = 4.0` for computing that takes four times as long",
+                )
+            })?;
+            if compute <= 1.0 {
+                return Err(Finding::new("R114", "a fault that changes nothing")
+                    .at(item.span, "without effect")
+                    .cure("write `compute = 4.0`, for example"));
+            }
+            let until = fields.whole("until")?;
+            match until.filter(|until| *until <= step) {
+                None => Ok(FaultAction::Slow { compute, until }),
+                Some(until) => Err(Finding::new(
+                    "R188",
+                    format!("slow from step {step} until step {until}: for no step"),
+                )
+                .at(item.span, "ends before it begins")
+                .note("`until` is the first step that is as fast as before")
+                .cure(format!("write `until = {}` or more", step.saturating_add(1)))),
+            }
+        }
+    }
+}
+
+fn missing(item: &Item, what: &str, label: &str, cure: impl Into<String>) -> Finding {
+    Finding::new("R010", format!("an entry of `faults` does not say {what}"))
+        .at(item.span, label)
+        .note(value::more(TABLE))
+        .cure(cure)
+}

@@ -1,0 +1,140 @@
+//! What goes wrong on purpose: what it becomes, and what cannot work.
+
+use crate::desk::Desk;
+use crate::expansion::plan;
+use crate::problems::check;
+use recipe::{FaultAction, PlannedFault};
+use std::time::Duration;
+
+const TWO: &str = "[nodes]\nuse = [\"local*2\"]";
+const SHORT: &str = "[train]\nglobal-batch = 100\nsteps = 100";
+
+fn faults(entries: &[&str]) -> Vec<PlannedFault> {
+    let changes: Vec<&str> = [TWO, SHORT].into_iter().chain(entries.iter().copied()).collect();
+    plan(&changes).cells[0].spec.faults.clone()
+}
+
+#[test]
+fn what_does_not_go_wrong_changes_no_identity() {
+    let plan = plan(&[]);
+    assert_eq!((plan.cells[0].spec.faults.len(), plan.faults().len()), (0, 0));
+    assert!(!plan.cells[0].spec.canonical().contains("faults"));
+}
+
+#[test]
+fn each_kind_becomes_what_it_says() {
+    let fault = |rank, step, action| PlannedFault { rank, step, action };
+    let written = faults(&[
+        "[[faults]]\nkind = \"pause\"\nrank = 1\nstep = 10\nfor = \"2s\"",
+        "[[faults]]\nkind = \"slow\"\nrank = 0\nstep = 20\ncompute = 4\nuntil = 30",
+        "[[faults]]\nkind = \"pause\"\nrank = 1\nstep = 99",
+    ]);
+    let two = Some(Duration::from_secs(2));
+    assert_eq!(
+        written,
+        [
+            fault(1, 10, FaultAction::Pause { length: two }),
+            fault(0, 20, FaultAction::Slow { compute: 4.0, until: Some(30) }),
+            fault(1, 99, FaultAction::Pause { length: None }),
+        ]
+    );
+    let host = "[[faults]]\nkind = \"pause\"\nhost = \"local\"\nstep = 5\nfor = \"1s\"";
+    let one = Some(Duration::from_secs(1));
+    let every: Vec<PlannedFault> =
+        (0..3).map(|rank| fault(rank, 5, FaultAction::Pause { length: one })).collect();
+    assert_eq!(faults(&[host]), every, "workers and the server of the first arm");
+}
+
+#[test]
+fn a_plan_says_which_arms_end() {
+    let kill = "[[faults]]\nkind = \"kill\"\nrank = 1\nstep = 40";
+    let arms = ["[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"async-sgd\"", kill, SHORT, TWO];
+    assert_eq!(
+        plan(&arms).faults(),
+        ["rank 1 is killed at the beginning of its step 40, which ends runs of d-sync"]
+    );
+}
+
+#[test]
+fn they_are_conditions_and_survive_being_written_down() {
+    let axis = "[sweep.axes]\nfaults = [[], [{ kind = \"kill\", rank = 1, step = 40 }], [{ kind = \"pause\", rank = 0, step = 3, for = \"250ms\" }, \
+                { kind = \"slow\", host = \"local\", step = 7, compute = 2.5, until = 9 }]]";
+    let plan = plan(&[TWO, SHORT, axis]);
+    let conditions: Vec<&str> = plan.cells.iter().step_by(2).map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(
+        conditions,
+        ["faults=none", "faults=kill-rank1@40", "faults=pause-rank0@3:250ms+slow-local@7-9:compute*2.5"]
+    );
+    let hashes: std::collections::BTreeSet<&str> =
+        plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
+    assert_eq!(hashes.len(), plan.cells.len(), "what goes wrong is part of a run's identity");
+    let again = Desk::with(&plan.expanded).plan().expect("it was written by this program");
+    assert_eq!(again.cells, plan.cells);
+}
+
+#[test]
+fn what_cannot_work() {
+    let entry = |keys: &str| format!("[[faults]]\n{keys}");
+    let limit = "[limits]\nrun-timeout = \"10s\"";
+    let cases = [
+        ("nothing said", entry("rank = 1\nstep = 2")),
+        ("an unknown kind", entry("kind = \"kil\"\nrank = 1\nstep = 2")),
+        ("a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("no rank in particular", entry("kind = \"kill\"\nstep = 2")),
+        ("two at once", entry("kind = \"kill\"\nrank = 1\nhost = \"local\"\nstep = 2")),
+        ("no step", entry("kind = \"kill\"\nrank = 1")),
+        ("a slip of the pen", entry("kind = \"kill\"\nrank = 1\nsteps = 2")),
+        ("before the first step", entry("kind = \"kill\"\nrank = 1\nstep = 0")),
+        ("a kill for a while", entry("kind = \"kill\"\nrank = 1\nstep = 2\nfor = \"2s\"")),
+        ("a pause for no time", entry("kind = \"pause\"\nrank = 1\nstep = 2\nfor = \"0s\"")),
+        ("a pause for steps", entry("kind = \"pause\"\nrank = 1\nstep = 2\nfor = \"2 steps\"")),
+        ("slow without a factor", entry("kind = \"slow\"\nrank = 1\nstep = 2")),
+        ("as slow as before", entry("kind = \"slow\"\nrank = 1\nstep = 2\ncompute = 1.0")),
+        ("slow for no step", entry("kind = \"slow\"\nrank = 1\nstep = 20\nuntil = 20\ncompute = 2.0")),
+        ("no such rank", entry("kind = \"kill\"\nrank = 7\nstep = 2")),
+        ("a rank of some arms", entry("kind = \"pause\"\nrank = 2\nstep = 2\nfor = \"2s\"")),
+        ("no such machine", entry("kind = \"kill\"\nhost = \"lab02\"\nstep = 2")),
+        ("behind the end", entry("kind = \"kill\"\nrank = 1\nstep = 101")),
+        (
+            "twice dead",
+            entry("kind = \"kill\"\nrank = 1\nstep = 20\n[[faults]]\nkind = \"kill\"\nrank = 1\nstep = 30"),
+        ),
+        (
+            "a pause of the dead",
+            entry(
+                "kind = \"kill\"\nrank = 1\nstep = 20\n[[faults]]\nkind = \"pause\"\nrank = 1\nstep = 20\nfor = \"1s\"",
+            ),
+        ),
+        (
+            "no worker left",
+            entry("kind = \"kill\"\nrank = 1\nstep = 20\n[[faults]]\nkind = \"pause\"\nrank = 0\nstep = 30"),
+        ),
+        ("a whole machine", entry("kind = \"kill\"\nhost = \"local\"\nstep = 20")),
+        (
+            "a pause as long as the run",
+            format!("{}\n{limit}", entry("kind = \"pause\"\nrank = 1\nstep = 2\nfor = \"10s\"")),
+        ),
+        (
+            "in the wrong place",
+            "[nodes]\nuse = [\"local*2\"]\nfaults = [{ kind = \"kill\", rank = 1, step = 2 }]".to_owned(),
+        ),
+        ("one table", "[faults]\nkind = \"kill\"\nrank = 1\nstep = 2".to_owned()),
+        ("no table", "faults = [3]\nschema = 1\nname = \"test\"".to_owned()),
+    ];
+    let cases: Vec<(&str, Vec<&str>)> =
+        cases.iter().map(|(title, entry)| (*title, vec![TWO, SHORT, entry.as_str()])).collect();
+    let cases: Vec<(&str, &[&str])> =
+        cases.iter().map(|(title, changes)| (*title, changes.as_slice())).collect();
+    check("faults", &cases);
+    check(
+        "faults_of_many_workers",
+        &[(
+            "more workers than cores",
+            &[
+                "[nodes]\nuse = [\"local*8\"]",
+                SHORT,
+                "[[faults]]\nkind = \"slow\"\nrank = 1\nstep = 2\ncompute = 2.0",
+            ],
+        )],
+    );
+}
