@@ -17,7 +17,7 @@ pub(crate) struct Pays<'f, 'a> {
     comparison: Comparison,
 }
 
-/// What is known of each arm on each number of workers of these conditions, which differ in that number alone; empty where none has a
+/// The measures of each arm on each number of workers of these conditions, which differ in that number alone; empty where none has a
 /// single worker.
 pub(crate) fn pays<'f, 'a>(findings: &'f Findings<'a>, conditions: &[usize]) -> Vec<Pays<'f, 'a>> {
     let all = || conditions.iter().filter_map(|number| findings.study.conditions.get(*number));
@@ -154,7 +154,7 @@ impl Pays<'_, '_> {
     }
 }
 
-/// `reached 97.0 % test accuracy 2.10× as soon as on one (1.90–2.30)`, and the same of what is slower.
+/// `reached 97.0 % test accuracy 2.10× as soon as on one (1.90–2.30)`, and the same of a slower arm.
 fn time_words(speed: Estimate, aim: Option<&str>, one: &str) -> String {
     let is_faster = speed.value >= 1.0;
     let ratio = if is_faster { speed } else { speed.map(f64::recip) };

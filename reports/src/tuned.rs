@@ -56,7 +56,7 @@ pub(crate) enum Untuned {
     NothingMeasured,
 }
 
-/// The cells of an arm that differ in what is searched over alone.
+/// The cells of an arm that differ in the searched settings alone.
 struct Search<'s, 'a> {
     condition: String,
     arm: usize,

@@ -160,7 +160,7 @@ pub(crate) fn winners(findings: &Findings) -> Vec<Option<Winner>> {
 /// An arm from the point of view of another one.
 struct Rival {
     arm: usize,
-    /// What is known of the other arm's speed relative to this one's.
+    /// The grade of the other arm's speed relative to this one's.
     grade: Grade,
     /// How sure the other is faster by more than the smallest effect that matters.
     sure: Option<f64>,

@@ -19,7 +19,7 @@ const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
 
 const ORIGIN: Origin = Origin { seed: 1, rank: Rank(0) };
 
-/// What is timed, and the seconds of each round.
+/// The operation that is timed, and the seconds of each round.
 struct Row<'a> {
     name: String,
     run: Box<dyn FnMut() -> Result<(), StepError> + 'a>,
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Encoding, decoding, and adding what is decoded.
+/// Encoding, decoding, and adding the decoded vector.
 fn rows_of<'a, C: Compressor + Default + 'a>(name: &str, x: &'a [f32]) -> Vec<Row<'a>> {
     rows_by(name, C::default, x)
 }

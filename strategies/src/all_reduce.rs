@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The all-reduce of one lane.
 pub struct AllReduce {
     collective: Arc<dyn CollectiveAlgorithm>,
-    /// What is kept of gradients; its memory belongs to the lane.
+    /// Projects gradients; its memory belongs to the lane.
     projector: Option<Projector>,
 }
 
@@ -60,7 +60,7 @@ impl AllReduce {
     /// The memory of its projection.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     pub fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         self.projector
             .as_mut()

@@ -66,7 +66,7 @@ impl Buffers {
             Err(fill) => fill,
         };
         let mut buffer = self.find(size);
-        // What is left there of another packet need not be written over by zeros.
+        // Bytes left there of another packet need not be written over by zeros.
         buffer.bytes.resize(size, 0);
         fill(&mut buffer.bytes);
         Packet(buffer.freeze())
@@ -129,7 +129,7 @@ impl Buffer {
         self.bytes.is_empty()
     }
 
-    /// Adds a piece at the end; what is allocated is at most twice what has come, or what was ready.
+    /// Adds a piece at the end; the allocation is at most twice the bytes that have come, or the room that was ready.
     pub fn append(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
         self.bytes.try_reserve(piece.len())?;
         self.bytes.extend_from_slice(piece);

@@ -1,7 +1,7 @@
 //! An in-process transport: ranks as threads, without sockets, for tests and for programs that want no processes.
 //!
 //! It keeps the contract of [`Transport`] and copies nothing: a packet arrives as the memory that it was sent in.
-//! What is on its way to one peer and not taken out yet is bounded by a window; beyond it `send` waits. A rank
+//! The data on its way to one peer and not taken out yet is bounded by a window; beyond it `send` waits. A rank
 //! that is dropped without [`InProcessRank::close`] looks to the others like one that crashed.
 
 use crate::transport::{Envelope, Kind, Packet, Senders, Tag, Transport};

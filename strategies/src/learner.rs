@@ -6,7 +6,7 @@ use crate::{Loss, StepError};
 /// The examples of one step of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The epoch they belong to, from 0; what is random about an example is keyed by it.
+    /// The epoch they belong to, from 0; an example's random numbers are keyed by it.
     pub epoch: u64,
     /// Their positions in the original training file.
     pub examples: Vec<u32>,
@@ -34,7 +34,7 @@ pub trait Learner: Send {
         0
     }
 
-    /// Says which batches are loaded next, in this order, at most [`Learner::looks_ahead`]. What is loaded does not depend on it.
+    /// Says which batches are loaded next, in this order, at most [`Learner::looks_ahead`]. The loaded values do not depend on it.
     fn announce(&mut self, _next: &[Batch]) {}
 
     /// The forward pass through one layer.
@@ -61,8 +61,8 @@ pub trait Learner: Send {
     /// Sets the activations, or their gradients, from host memory.
     fn put_activations(&mut self, activations: Block) -> Result<(), StepError>;
 
-    /// Says whose examples the activations are from now on, where those of other examples take their place: what is random about
-    /// a layer is keyed by its examples.
+    /// Says whose examples the activations are from now on, where those of other examples take their place: the random numbers of
+    /// a layer are keyed by its examples.
     fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError>;
 
     /// Keeps only the `part`-th of `of` slices of a layer's outputs: layout and initial weights shrink to that slice of

@@ -80,7 +80,7 @@ impl Optimizer {
     /// What it remembers of `weights` weights.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     pub fn state(&mut self, weights: usize, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         match &mut self.rule {
             Rule::Sgd(sgd) => state.vector_if_any("velocity", &mut sgd.velocity, weights),

@@ -185,11 +185,11 @@ impl StepRecorder {
             self.observer.snapshot(Taken { when, at, purpose }.record(&info, Some(&judged)), centre);
             size += centre.len();
         }
-        let answers = strategy.centre().is_none();
-        if answers || purpose != SnapshotPurpose::Digest {
+        let digested = strategy.centre().is_none();
+        if digested || purpose != SnapshotPurpose::Digest {
             let model = strategy.model(ctx);
             let record = Taken { when, at, purpose }.record(&info, self.evaluated.as_ref());
-            self.observer.snapshot(SnapshotRecord { answers, ..record }, &model);
+            self.observer.snapshot(SnapshotRecord { digested, ..record }, &model);
             size += model.len();
         }
         ctx.lane().clock.timed(Phase::Snapshot, Work::Snapshot(size), || ());
@@ -218,7 +218,7 @@ impl StepRecorder {
         let at = service.moment().unwrap_or(ctx.lane.clock.now());
         let taken = Taken { when, at, purpose: SnapshotPurpose::Evaluation };
         let record = taken.record(&ctx.info, self.evaluated.as_ref());
-        self.observer.snapshot(SnapshotRecord { answers: false, ..record }, model.as_ref());
+        self.observer.snapshot(SnapshotRecord { digested: false, ..record }, model.as_ref());
     }
 }
 
@@ -244,7 +244,7 @@ impl Taken {
             standing: evaluated.map(|evaluated| evaluated.standing).unwrap_or_default(),
             group: evaluated.and_then(|evaluated| evaluated.group),
             sha256: String::new(),
-            answers: true,
+            digested: true,
         }
     }
 

@@ -46,7 +46,7 @@ pub trait Trainer: Send {
     /// between two steps; a strategy whose profile says that its runs can be continued visits all of it.
     ///
     /// # Errors
-    /// What is loaded does not fit; what is under way does not arrive.
+    /// The loaded state does not fit; a message under way does not arrive.
     fn state(&mut self, _ctx: &mut WorkerContext, _state: &mut StateVisitor<'_>) -> Result<(), StepError> {
         Ok(())
     }
@@ -85,7 +85,7 @@ pub trait Service: Send {
     /// What the next step depends on beside the lane: as of a [`Trainer`].
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StepError> {
         Ok(())
     }

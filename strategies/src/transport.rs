@@ -151,7 +151,7 @@ impl Senders<'_> {
 /// The contract, held by one suite of tests for all transports:
 ///
 /// - Between two ranks, messages of one kind arrive complete, once, and in the order in which they were sent.
-/// - What is on its way to one peer and not taken out there is bounded by credits; beyond them `send` waits, with a
+/// - The data on its way to one peer and not taken out there is bounded by credits; beyond them `send` waits, with a
 ///   deadline. One message always goes: where nothing else is on its way to that peer, `send` does not wait, whatever
 ///   the size. So a ring in which each place sends one message first never blocks; one in which each sends several
 ///   may, and asks [`Transport::has_room`] first.

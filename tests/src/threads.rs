@@ -120,7 +120,7 @@ impl Observer for Log {
         lock(&self.events).push(event);
     }
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector) {
-        if record.answers {
+        if record.digested {
             let hash = WeightHash { rank: record.rank, step: record.step, sha256: weights.sha256() };
             self.event(Event::WeightHash(hash));
         }

@@ -85,7 +85,7 @@ fn names(cell: &str) -> BTreeSet<String> {
 /// What `ARCHITECTURE.md` lets each crate use; a crate that may use all but some may also use less.
 fn allowed() -> BTreeMap<String, String> {
     let page = read("ARCHITECTURE.md");
-    let table = page.split("## What is where").nth(1).unwrap().split("\n## ").next().unwrap();
+    let table = page.split("## Crates and folders").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| `")).map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [name, _, _, uses] = cells[..] else { panic!("not four cells: {line}") };

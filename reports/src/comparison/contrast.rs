@@ -45,8 +45,8 @@ pub(crate) struct Contrast {
     pub(crate) p_beyond: Option<f64>,
     /// The same after it.
     pub(crate) p_holm: Option<f64>,
-    /// How sure it is that the arm is faster, or slower, by more than the smallest effect that matters, so that what is
-    /// said of all arms of a condition holds together.
+    /// How sure it is that the arm is faster, or slower, by more than the smallest effect that matters, so that the
+    /// claims on all arms of a condition hold together.
     pub(crate) sure: Option<f64>,
     /// The same of any difference.
     pub(crate) sure_at_all: Option<f64>,
@@ -300,7 +300,7 @@ impl Contrast {
         }
         let question = Question {
             gap,
-            // Between the edges lies what is further than this from the other one, too.
+            // Between the edges, the mean has a gap to the other one, too.
             other_gap: (distance < edge).then_some(distance + edge - hidden),
             deviation: mean.variance.sqrt(),
             borrowed: (mean.freedom - (mean.size - 1.0)).clamp(0.0, 1e6),

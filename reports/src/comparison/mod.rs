@@ -267,7 +267,7 @@ pub(crate) fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison
     found.into_iter().flatten().collect()
 }
 
-/// What is known of an arm's speed against another arm that need not be the baseline.
+/// An arm's speed against another arm that need not be the baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside {
     /// The other arm.

@@ -1,4 +1,4 @@
-//! What differs between two selections beside what is compared.
+//! Differences between two selections beside the settings compared.
 
 use super::Side;
 use super::prices::in_one_currency;

@@ -72,7 +72,7 @@ impl ArmCell<'_> {
         self.runs.len() >= self.planned
     }
 
-    /// What is compared, one value for each judged run; infinite where a target was not reached.
+    /// The values that are compared, one for each judged run; infinite where a target was not reached.
     pub(crate) fn values(&self, measure: Measure) -> Vec<f64> {
         match measure {
             Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),

@@ -326,7 +326,7 @@ impl Writer<'_> {
         })
     }
 
-    /// What is certain of the steps, where the time to the target is open.
+    /// A sentence on a certain difference of the steps, where the time to the target is open.
     fn certain_steps(&self, comparison: &Comparison) -> Option<String> {
         let steps = &comparison.step_time;
         if !comparison.grade.is_open() || comparison.speed().measure == Measure::StepTime {

@@ -166,7 +166,7 @@ fn runs(findings: &Findings) -> String {
             "Repeats until decided: looked at after {}, if it takes as many; arms whose comparison is open then, and their baselines, are run \
              on. Each look has one part in {} of the level: p values and doubts count {} times, and intervals of ratios are as wide as that takes, \
              so that claims hold at {} over all looks (Bonferroni). The ratio of a comparison that was settled early lies \
-             somewhat too far from 1 on average; its interval allows for it. The speed is what is decided, not the quality; looks of earlier sweeps at \
+             somewhat too far from 1 on average; its interval allows for it. Looks decide on the speed, not on the quality; looks of earlier sweeps at \
              the same runs are not counted. ",
             looks::listed(looks),
             looks.len(),

@@ -141,7 +141,7 @@ fn arms(findings: &Findings) -> Vec<Key> {
     arms.into_iter().map(|arm| Key::of_arm(arm, findings.study.arm_name(arm))).collect()
 }
 
-/// What is said of each condition: open, one section below the other, or folded away where there are many.
+/// The sections of each condition: open, one section below the other, or folded away where there are many.
 #[derive(Default)]
 struct PerCondition {
     groups: Vec<verdicts::VerdictGroup>,

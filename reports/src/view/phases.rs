@@ -50,7 +50,7 @@ pub(crate) struct PhaseBar {
     pub(crate) lines: Vec<Tick>,
     pub(crate) total_y: String,
     pub(crate) segments: Vec<Segment>,
-    /// Communication: what is exposed, then what is hidden.
+    /// Communication: the exposed part, then the hidden one.
     pub(crate) lanes: Vec<Segment>,
     pub(crate) total: String,
     pub(crate) total_x: String,

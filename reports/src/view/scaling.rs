@@ -137,7 +137,7 @@ fn scaled(findings: &Findings, conditions: &[usize]) -> Vec<ArmScaling> {
     found
 }
 
-/// What is known of the arms under the conditions of a panel.
+/// The measures of the arms under the conditions of a panel.
 struct Found<'p, 'f, 'a> {
     scaling: &'p [ArmScaling],
     pays: &'p [Pays<'f, 'a>],

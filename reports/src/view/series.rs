@@ -112,7 +112,7 @@ impl Series {
         places.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
     }
 
-    /// What is drawn of a run: at most `most` places, the extremes among them.
+    /// The places drawn of a run: at most `most`, the extremes among them.
     pub(crate) fn drawn(self, judged: &JudgedRun, axis: Axis, most: usize) -> Vec<Place> {
         thinned(self.places(judged, axis), most)
     }

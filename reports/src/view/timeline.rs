@@ -37,7 +37,7 @@ const MOST_SLICES: usize = 4_500;
 pub(crate) struct Section {
     pub(crate) legend: Vec<LegendGroup>,
     pub(crate) timelines: Vec<Timeline>,
-    /// What is not shown, and why; may be empty.
+    /// The omissions, and their reason; may be empty.
     pub(crate) note: String,
 }
 

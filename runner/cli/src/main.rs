@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows the help that was asked for, or what is wrong with the command line, which may quote anything.
+/// Shows the help that was asked for, or the problem of the command line, which may quote anything.
 fn misused(usage: &clap::Error) -> ExitCode {
     let text = output::calm(&usage.render().ansi().to_string());
     // A closed pipe, or a failure of standard error, cannot be reported anywhere.

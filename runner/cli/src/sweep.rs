@@ -47,7 +47,7 @@ pub(crate) struct Sweep<'a> {
     pub(crate) progress: &'a Progress,
     /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
-    /// What is known of how long runs take before the first.
+    /// The durations of runs that are known before the first.
     pub(crate) durations: Durations,
     /// The time after which none is to end.
     pub(crate) time_budget: Option<TimeBudget>,

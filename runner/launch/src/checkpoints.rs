@@ -388,7 +388,7 @@ mod tests {
             standing: if rank == 0 { Standing::Beside } else { Standing::Member },
             group: Some(record::SnapshotGroup { size: RANKS, judged: true }),
             sha256: String::new(),
-            answers: true,
+            digested: true,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is known of the machines of a cluster: for the record, and for the identity of runs.
+//! Facts about the machines of a cluster: for the record, and for the identity of runs.
 
 use serde::{Deserialize, Serialize};
 use std::io;

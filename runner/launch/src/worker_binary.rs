@@ -119,7 +119,7 @@ pub(crate) fn ask(
     let (answer, answered) = mpsc::channel();
     thread::spawn(move || answer.send(child.wait_with_output()));
     let Ok(output) = answered.recv_timeout(patience) else {
-        // It is not reaped before it answers, so the process id is still its own.
+        // It is not reaped before it replies, so the process id is still its own.
         let _ = kill_process_group(pid, Signal::KILL);
         return Err(LaunchError::WorkerHangs { path: path.into(), waited: patience });
     };

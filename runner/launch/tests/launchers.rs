@@ -120,7 +120,7 @@ fn act(rank: Rank, briefing: &Briefing, control: &ControlClient, inbox: &Control
             standing: Standing::Judged,
             group: None,
             sha256: "beef".into(),
-            answers: true,
+            digested: true,
         }));
     }
     tell(Event::Ended(RankEnded { rank, end: RankEnd::Finished }));

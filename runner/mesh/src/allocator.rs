@@ -28,8 +28,8 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Gives freed memory back to the system once, in spite of [`keep_freed_memory`]: after a start-up that took more than what
-/// follows will. Without glibc it does nothing.
+/// Gives freed memory back to the system once, in spite of [`keep_freed_memory`]: after a start-up that took more than the
+/// run will. Without glibc it does nothing.
 pub fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     {

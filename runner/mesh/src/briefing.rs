@@ -5,7 +5,7 @@ use crate::{Briefing, MeshError, PROTOCOL, wire_format};
 use std::io::{Read, Write};
 
 const MAGIC: [u8; 4] = *b"BKOF";
-/// No briefing comes near it; it bounds what is read before it can be decoded.
+/// No briefing comes near it; it bounds the bytes read before it can be decoded.
 const LIMIT: u64 = 16 << 20;
 
 /// Writes a briefing: 4 bytes `BKOF`, protocol (u32), [`wire_format`] (u64), length (u64), all little endian, then

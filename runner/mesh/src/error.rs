@@ -24,7 +24,7 @@ pub enum MeshError {
     #[error("directory of sockets {}: {reason}", path.display())]
     Directory {
         path: PathBuf,
-        /// What is wrong with it.
+        /// The system's error.
         reason: io::Error,
     },
     /// A socket cannot be bound or connected.

@@ -1,6 +1,6 @@
 //! What a picture's file says of itself, before it is decoded: format, sides, and whether its end is there.
 //!
-//! Decoders fill what is missing of a cut JPEG file with grey and say nothing; here a file without its end is refused.
+//! Decoders fill the missing part of a cut JPEG file with grey and say nothing; here a file without its end is refused.
 
 use super::error::PictureFault;
 
@@ -67,7 +67,7 @@ pub fn examine(bytes: &[u8]) -> Result<PictureHeader, PictureFault> {
     Ok(PictureHeader { format, width, height })
 }
 
-/// What is wrong with the parts of a file.
+/// A problem with the parts of a file.
 enum Damage {
     /// It ends within a part, or before its last.
     Cut,

@@ -7,8 +7,8 @@
 //! its class is read again. Stamps are not remembered of files that changed in the last two seconds: a clock of a file system may
 //! be so coarse that a change to come would leave the stamp as it is (git calls such files *racily clean*).
 //!
-//! Every picture that is read is also examined ([`super::examine`]), so that what is cut or no picture is found before a run. What is
-//! damaged inside of its compressed data is found by decoding alone ([`decode_all`]).
+//! Every picture that is read is also examined ([`super::examine`]), so that a file that is cut or no picture is found before a run.
+//! Damage inside of its compressed data is found by decoding alone ([`decode_all`]).
 
 use super::container::examine;
 use super::decode::{Picture, bytes_of};
@@ -80,7 +80,7 @@ fn digest_by(root: &Path, cache: Option<&Path>, clock: Duration) -> Result<Strin
     if problems.is_empty() { Ok(hex(&hash.finalize())) } else { Err(problems) }
 }
 
-/// Decodes every picture of a folder, several at the same time: what is damaged inside is found in no other way.
+/// Decodes every picture of a folder, several at the same time: damage inside is found in no other way.
 ///
 /// # Errors
 /// The first few pictures that cannot be decoded.
@@ -106,7 +106,7 @@ struct Unit<'a> {
     positions: Range<usize>,
 }
 
-/// What is known of a unit.
+/// The digest of a unit.
 struct Digested {
     stamp: String,
     content: String,
@@ -248,7 +248,7 @@ impl Memory {
         Self { known: known.collect(), file }
     }
 
-    /// Writes what is known now, if that is something else than before. A command that cannot will read the pictures again.
+    /// Writes the digests known now, if they differ from those before. A command that cannot will read the pictures again.
     fn keep(&self, remembered: &BTreeMap<String, String>) {
         if *remembered != self.known {
             let _ = self.write(remembered);

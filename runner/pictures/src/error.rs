@@ -16,7 +16,7 @@ pub struct PictureError {
     pub fault: PictureFault,
 }
 
-/// What is wrong with a file or folder.
+/// A problem with a file or folder.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum PictureFault {

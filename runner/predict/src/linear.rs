@@ -41,7 +41,7 @@ impl Linear {
         Ok(Self { a, b })
     }
 
-    /// The cost of messages of one size: their time in seconds as a, and nothing per byte. What is no time counts as none.
+    /// The cost of messages of one size: their time in seconds as a, and nothing per byte. A value that is no time counts as 0.
     pub fn constant(seconds: f64) -> Self {
         Self { a: if is_amount(seconds) { seconds } else { 0.0 }, b: 0.0 }
     }
@@ -112,7 +112,7 @@ pub enum FitError {
     Time {
         /// Index of the message.
         index: usize,
-        /// What is said to be its time.
+        /// The value given as its time.
         seconds: f64,
     },
     /// The sums of squares of such large times are not finite.

@@ -20,7 +20,7 @@ pub struct Stages {
 pub struct StageError {
     /// Which stage.
     pub stage: &'static str,
-    /// What is said to be its time.
+    /// The value given as its time.
     pub seconds: f64,
 }
 

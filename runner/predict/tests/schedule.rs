@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(groups.ends(), algorithm_1(3.0, &layers, a.into(), b.into()));
     }
 
-    /// Eq. 7 and 8 as sums: the link is idle or busy, and what is not hidden is what follows the backward pass.
+    /// Eq. 7 and 8 as sums: the link is idle or busy, and the exposed time follows the backward pass.
     #[test]
     fn messages_follow_each_other_and_their_layers(
         layers in layers(0..20_u32), bits in any::<u32>(), a in 0..40_u32, b in 0..4_u32

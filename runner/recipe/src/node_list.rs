@@ -17,7 +17,7 @@ pub(crate) struct NodeEntry {
     pub(crate) slots: Option<u32>,
 }
 
-/// What is wrong about an entry, as a fragment of a sentence.
+/// A problem with an entry, as a fragment of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// No number of workers behind the star.

@@ -39,8 +39,8 @@ pub struct SnapshotRecord {
     #[serde(default)]
     pub sha256: String,
     /// Whether it is the model that the rank's digest is of; false for the own model of a worker that also holds a centre.
-    #[serde(default = "yes")]
-    pub answers: bool,
+    #[serde(default = "yes", rename = "answers")]
+    pub digested: bool,
 }
 
 /// The value of a field in logs that were written before it existed.
@@ -103,7 +103,7 @@ mod tests {
             standing: Standing::Member,
             group: Some(SnapshotGroup { size: 2, judged: true }),
             sha256: String::new(),
-            answers: true,
+            digested: true,
         };
         let bytes = rmp_serde::to_vec_named(&record).unwrap();
         assert!(bytes.windows(7).any(|word| word == b"company"));

@@ -158,7 +158,7 @@ pub struct SelectionError {
     pub text: String,
     /// Where, as an offset in bytes.
     pub at: usize,
-    /// What is wrong and what to write instead.
+    /// The problem, and what to write instead.
     pub problem: String,
 }
 

@@ -118,7 +118,7 @@ impl Evaluator {
         }
         record.file = format!("snapshots/group-0-step-{}.f32", record.step);
         record.sha256 = model.sha256();
-        record.answers = false;
+        record.digested = false;
         snapshot::write(&directory.join(&record.file), &model)?;
         self.keep_frozen(directory)?;
         Ok((metrics, Some(record)))
@@ -169,7 +169,7 @@ impl Evaluator {
     }
 }
 
-/// What is measured on a split.
+/// The metrics of a split.
 struct Measures {
     split: Split,
     accuracy: Metric,
@@ -215,6 +215,6 @@ fn merged(records: &[SnapshotRecord], together: bool) -> Option<SnapshotRecord> 
         standing: if judged { Standing::Judged } else { Standing::Member },
         group: None,
         sha256: String::new(),
-        answers: true,
+        digested: true,
     })
 }

@@ -32,7 +32,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     }
 }
 
-/// Answers a question on the command line, from a person or from the driver before a run.
+/// Replies to a question on the command line, from a person or from the driver before a run.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,

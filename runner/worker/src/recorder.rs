@@ -153,14 +153,14 @@ impl Recorder {
                 }
             };
             record.sha256 = weights.sha256();
-            if record.answers {
+            if record.digested {
                 let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
                 lock(&self.events).push(Event::WeightHash(hash));
             }
             if record.model.is_empty() {
                 continue;
             }
-            let own = if record.answers { "" } else { "-own" };
+            let own = if record.digested { "" } else { "-own" };
             record.file = format!("snapshots/rank-{}-step-{}{own}.f32", record.rank, record.step);
             match snapshot::write(&directory.join(&record.file), &weights) {
                 Ok(()) => lock(&self.events).push(Event::Snapshot(record)),

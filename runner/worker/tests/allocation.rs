@@ -1,4 +1,4 @@
-//! Readers of data sets take memory for what is in a file, never for what its header promises.
+//! Readers of data sets take memory for the content of a file, never for what its header promises.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use recipe::{ArrayProfile, ArrayValues, Dataset, Partition, Shape, Source};

@@ -29,7 +29,7 @@
 //! read, and is never averaged. A passive worker applies its buffer just before it averages, and at the end. The exponential graph joins hops of
 //! 1 and 2^i + 1 for i > 0: the paper's for i = 0, which is 2, would join two active workers. A worker that has lost all
 //! neighbours trains on alone; the step that a lost worker had claimed is not taken if all others had ended.
-//! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by what is lost.
+//! Where weights are coded, each end averages its own model with a coded one, so that the mean moves by the coding error.
 
 use crate::gossip::{CountClient, Edge, Finished, Local, Note, Then, neighbour};
 use crate::{
@@ -208,7 +208,7 @@ impl Service for Active {
     }
 }
 
-/// The lane of a passive worker for one active neighbour, which it answers.
+/// The lane of a passive worker for one active neighbour, to which it replies.
 pub struct Passive {
     local: Local,
     edge: Edge,

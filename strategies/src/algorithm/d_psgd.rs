@@ -16,7 +16,7 @@
 //! Departures: with the order `step-then-mix`, x <- W (x - gamma g(x)), nothing overlaps. The terms of a row are added
 //! in rank order, the worker's own model at its place. Momentum or moments, where the recipe asks for them, are local and
 //! never averaged; weight decay is that of the old x. Where weights are coded, a worker's own model is not, so that the
-//! mean of all models moves by what is lost.
+//! mean of all models moves by the coding error.
 
 use crate::gossip::{begin_mix, mix};
 use crate::{

@@ -26,7 +26,7 @@
 //! visits again, or leaves, so that a centre after N samples has seen weights that learned from them; the steps after a
 //! worker's last visit are not in the centre. The answer of a master tells the length of the worker's next block, one visit
 //! ahead: with a long period, steps that were granted to a worker before it became slow are missing to a fast one. Staleness counts the exchanges of others since the worker's last. Where
-//! weights are coded, each end moves towards the decoded other, and their sum by what is lost.
+//! weights are coded, each end moves towards the decoded other, and their sum by the coding error.
 
 use crate::server::{
     Arrival, Centre, CentrePart, Elastic, ElasticClient, Exchanges, Grant, ServerState, Shards, Visit, drawn,
@@ -180,8 +180,8 @@ impl<M: Motion> Worker<M> {
                 .map(|server| servers.receive_centre(ctx, server, *visit, centre))
                 .collect();
         };
-        let answers = exchanges.receive(pending, ctx.lane())?.into_iter().enumerate();
-        answers
+        let replies = exchanges.receive(pending, ctx.lane())?.into_iter().enumerate();
+        replies
             .map(|(server, CentrePart { grant, weights })| {
                 let span = servers.span(server);
                 ctx.wire().weights().decode(&weights, &mut centre[span.clone()])?;

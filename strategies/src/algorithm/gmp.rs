@@ -22,7 +22,7 @@
 //! `fc-update = "per-round"`. With `average-every` weights are
 //! averaged in their place, every n steps and after the last one.
 //!
-//! With `averaged-by = "servers"` ranks that train nothing add what is averaged (`server/adder.rs`); section 4 of the paper has both.
+//! With `averaged-by = "servers"` ranks that train nothing add the averaged tensors (`server/adder.rs`); section 4 of the paper has both.
 //!
 //! Departures: gradients are averaged in each step where the recipe does not say `average-every`; the paper averages
 //! parameters now and then. Gradients are means over samples, so that a round of few rows weighs as its rows do. Momentum and weight

@@ -1,5 +1,5 @@
 //! One strategy per file; the file's stem is the recipe's `kind`. Each file's head has the same parts in the
-//! same order: name, source with the algorithm's number, symbols, messages per step, departures.
+//! same order: name, source with the algorithm's number, symbols, traffic per step, departures.
 
 pub mod ad_psgd;
 pub mod async_msgd;

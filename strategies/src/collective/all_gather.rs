@@ -6,7 +6,7 @@
 //!   add      x0 + x1 + x2   x0 + x1 + x2   x0 + x1 + x2
 //! ```
 //!
-//! A codec encodes each vector once, and no sum: what is lost is what one rank has lost of its own vector. Codecs that
+//! A codec encodes each vector once, and no sum: the only error is that of a rank's own vector. Codecs that
 //! would lose too much of a sum on its way travel like this.
 //!
 //! Index formula: place k sends to place k + 1, k + 2, ... (mod p), its right neighbour first.

@@ -28,7 +28,7 @@ pub(super) struct Journey<'a, 'b> {
     wire: &'a mut Wire<'b>,
     segments: usize,
     lead: usize,
-    /// What is to leave, in order.
+    /// The messages that are to leave, in order.
     leaving: VecDeque<Leaving>,
     /// Messages that have left.
     sent: usize,

@@ -26,8 +26,8 @@
 //!
 //! Time: with chunks of c elements, segments of m = c / s and sums no slower than transfers (gamma <= beta)
 //! (p - 1) max(c beta, alpha + m (beta + gamma)) + (p - 2) max(c beta, alpha + m beta) + alpha + c beta; exact
-//! where p and p s divide n. With one segment, this is the ring's time (Pipe-SGD's equation 5); with many, what is
-//! left is the transfer of 2 n (p - 1) / p elements, and one latency.
+//! where p and p s divide n. With one segment, this is the ring's time (Pipe-SGD's equation 5); with many, the
+//! rest is the transfer of 2 n (p - 1) / p elements, and one latency.
 //!
 //! Order of sums: that of the ring, and the same bits where the codec is exact.
 //!

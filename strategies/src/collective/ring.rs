@@ -20,7 +20,7 @@
 //! all-gather, place k sends chunk (k + 1 - i) mod p.
 //!
 //! Each chunk is cut into segments of at most 256 KiB, so that one segment is summed while the next is on its way,
-//! and what is worked on stays in the processor's cache. A segment travels through all 2 (p - 1) rounds by itself; up
+//! and the segment in work stays in the processor's cache. A segment travels through all 2 (p - 1) rounds by itself; up
 //! to 16 segments of each chunk are on their way at once (4 MiB: a link whose bandwidth times latency is below that
 //! is kept busy), and each place sends, receives and adds them in turn, where there is room for all of them:
 //!

@@ -1,6 +1,6 @@
-//! Error feedback: what a codec rounds away is remembered where it was rounded, and added to what is encoded there
-//! next. Guarantee: the codec's, for one packet; over many, the sum of what was sent lags behind the sum of what
-//! should have been by what is remembered now, up to the rounding of x + e. Not linear, as the codec. Bytes: the codec's.
+//! Error feedback: the error of a codec is remembered where it arose, and added to the vector encoded there
+//! next. Guarantee: the codec's, for one packet; over many, the sum of the sent vectors lags behind the sum of
+//! the due ones by the memory, up to the rounding of x + e. Not linear, as the codec. Bytes: the codec's.
 //!
 //! With e the memory, x the vector: y = x + e is encoded, and e becomes y - decoded: exactly where a codec is not so
 //! far off that this subtraction would round (those of 8 and 16 bits, and top-k), else rounded to a float. Inside an
@@ -38,7 +38,7 @@ impl<C: Compressor> ErrorFeedback<C> {
         Self { codec, memories: BTreeMap::new(), decoded: Vec::new() }
     }
 
-    /// What is remembered for the next vectors of a purpose to a receiver, by position; positions beyond its end
+    /// The error remembered for the next vectors of a purpose to a receiver, by position; positions beyond its end
     /// have lost nothing so far.
     pub fn memory(&self, kind: Kind, peer: Rank) -> &[f32] {
         self.memories.get(&(kind, peer)).map_or(&[], Vec::as_slice)
@@ -135,7 +135,7 @@ mod tests {
     use crate::compress::{Bf16, Fp16, Quantize8, Sign, TopK, Truncate16};
     use proptest::prelude::*;
 
-    /// What is sent and what is remembered, together, are what should be sent: without rounding, so in 64 bits.
+    /// The sent vectors and the memory add up to the due vectors: without rounding, so in 64 bits.
     fn check<C: Compressor>(codec: C, steps: &[Vec<f32>]) {
         let mut codec = ErrorFeedback::new(codec);
         let mut memory = vec![0.0_f32; steps[0].len()];
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The sum of what was sent lags behind by what is remembered, which is never more than a codec can lose.
+    /// The sum of the sent vectors lags behind by the memory, which is never more than a codec can lose.
     #[test]
     fn a_constant_gradient_is_sent_but_for_one_remainder() {
         for g in [vec![257.0_f32, -1023.0, 3.0, 0.0], vec![1000.0, 1.0, 0.5, -3.0]] {

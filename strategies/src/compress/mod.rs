@@ -50,7 +50,7 @@ pub struct Slot {
     pub at: usize,
     /// The sender's step.
     pub step: u64,
-    /// Who receives it; in an all-reduce always the same one, so that what is lost of an element is in one place.
+    /// Who receives it; in an all-reduce always the same one, so that the error of an element is in one place.
     pub peer: Rank,
 }
 
@@ -79,12 +79,12 @@ pub enum Guarantee {
 pub trait Compressor: Send {
     /// Encodes a vector.
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet;
-    /// Replaces `due` by what [`Compressor::encode`] would turn into a packet now: `x`, and what is remembered there.
+    /// Replaces `due` by the vector that [`Compressor::encode`] would turn into a packet now: `x`, and the error remembered there.
     fn due(&self, _: Slot, x: &[f32], due: &mut Vec<f32>) {
         due.clear();
         due.extend_from_slice(x);
     }
-    /// The largest magnitude of `x`, and with it the largest of what is remembered of its positions, for each receiver by
+    /// The largest magnitude of `x`, and with it the largest remembered error of its positions, for each receiver by
     /// itself; an infinity where one of them is no number. Asked for only under [`Guarantee::ShareOfRange`].
     fn reach(&self, _: Slot, _: &[f32]) -> f32 {
         0.0
@@ -105,14 +105,14 @@ pub trait Compressor: Send {
     fn elements(&self, packet: &Packet) -> usize {
         packet.0.len() / 4
     }
-    /// How far a decoded vector can be from what was encoded.
+    /// How far a decoded vector can be from the encoded one.
     fn guarantee(&self) -> Guarantee;
-    /// Whether what is decoded of a sum is the sum of what is decoded of its terms.
+    /// Whether a decoded sum is the sum of its decoded terms.
     fn linear(&self) -> bool;
     /// What the next packet depends on beside the vector and its slot.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         Ok(())
     }
@@ -169,7 +169,7 @@ pub struct LaneCodecs {
 }
 
 impl LaneCodecs {
-    /// The codecs that the recipe asks for; `custom` builds the one of another crate. What is projected before it is all-reduced
+    /// The codecs that the recipe asks for; `custom` builds the one of another crate. A gradient that is projected before it is all-reduced
     /// travels as it is.
     pub fn build(
         compression: Compression,

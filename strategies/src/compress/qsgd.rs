@@ -26,7 +26,7 @@ pub struct Qsgd {
     levels: u32,
     bucket: usize,
     dice: Dice,
-    // Of the vector that is encoded: what is packed.
+    // The codes of the vector that is encoded, to be packed.
     codes: Vec<u32>,
 }
 
@@ -145,7 +145,7 @@ fn pack(codes: &[u32], bits: usize, bytes: &mut [u8]) {
     }
 }
 
-/// The codes in some bytes, and perhaps what is left behind them.
+/// The codes in some bytes, and perhaps the rest of the last byte.
 fn unpacked(bytes: &[u8], bits: usize) -> impl Iterator<Item = u32> + '_ {
     let mut waiting = 0_u64;
     let mut count = 0;

@@ -4,10 +4,10 @@
 //! all-reduce of its own, which counts as any message does.
 //!
 //! q = round(x / scale), ties to even, with scale = S / (127 - p). S is the sum over the p places of
-//! max |x| + max |e|, e what error feedback remembers of the gradient's positions (of each receiver by itself).
+//! max |x| + max |e|, e the error that error feedback remembers of the gradient's positions (of each receiver by itself).
 //!
-//! No partial sum clips. What is encoded is a sum of parts that are at most S together, and of the roundings before it,
-//! half a scale each: at most 2 p - 2 of them (recursive doubling; p - 1 in a ring), or p + 1 with what the place has
+//! No partial sum clips. An encoded vector is a sum of parts that are at most S together, and of the roundings before it,
+//! half a scale each: at most 2 p - 2 of them (recursive doubling; p - 1 in a ring), or p + 1 with the error that the place has
 //! just remembered. So it is at most S + (p - 1/2) scale = 126.5 scale, and the roundings of floats, some thousand times
 //! 2^-24 of it, stay below the next half.
 //!

@@ -3,7 +3,7 @@
 //! where all are equally large. Biased. Not linear. Bytes: 8, the number of elements and the mean, and 1 bit per
 //! element.
 //!
-//! Decoded: m where x >= 0 and -m where x < 0, m = mean |x|, of what is encoded together: of all of a gradient where it
+//! Decoded: m where x >= 0 and -m where x < 0, m = mean |x|, of the elements encoded together: of all of a gradient where it
 //! travels whole, of a chunk in rank order, of a server's part. A NaN or an infinity makes the whole decoded vector
 //! NaN. Where a sum is coded on its way back, it is its sign with its own scale, and no majority vote: votes have no
 //! magnitude, and the rate would mean something else.

@@ -1,6 +1,6 @@
 //! Rounding by chance: up or down, so that it is right on average.
 //!
-//! Every draw is a pure function of the run's seed, the rank, what is encoded in which step, and how much the rank
+//! Every draw is a pure function of the run's seed, the rank, the purpose and step of the vector, and how much the rank
 //! has encoded in this step before: same recipe, same numbers. A part and the sum that it goes into are rounded by
 //! different draws, or one rounding would depend on the other.
 
@@ -47,7 +47,7 @@ impl Dice {
     }
 }
 
-/// The whole number below `r` or the one above it: this with the probability of what is above the one below, to
+/// The whole number below `r` or the one above it: the latter with the probability of the fraction above the one below, to
 /// 24 bits. For `r` from 0 to 2^24.
 #[inline]
 pub(super) fn round(r: f32, draw: u32) -> u32 {

@@ -7,7 +7,7 @@
 //! [`stochastic`](super::stochastic).
 //!
 //! Source: Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NeurIPS
-//! 2017, equations 1 to 3. Departures: buckets of a stated number of elements instead of layers, of what is encoded
+//! 2017, equations 1 to 3. Departures: buckets of a stated number of elements instead of layers, of the vectors encoded
 //! together; no scales that are shared between workers, as sums are decoded here; clipping is `train.optimizer.clip`.
 
 use super::counted::{self, HEAD};

@@ -2,7 +2,7 @@
 //! (1 - k / n) of the squared length. Biased. Not linear: each packet has elements of its own. Bytes: 4, the number of
 //! elements, and 8 for each of the k: its position and its value.
 //!
-//! k = ratio n, rounded up, of what is encoded together: of all of a gradient where it travels whole, of a chunk
+//! k = ratio n, rounded up, of the elements encoded together: of all of a gradient where it travels whole, of a chunk
 //! in rank order, of a server's part. Of equal magnitudes the first ones are taken, so that there are exactly k.
 //! NaN counts as larger than infinity, infinity as larger than numbers; they travel as they are. A negative zero
 //! arrives as zero.

@@ -1,8 +1,8 @@
 //! A lane's clock on which work takes its stated time: a decorator that waits, inside each phase, around the real
 //! arithmetic.
 //!
-//! The machine is never early, and sometimes late. What is late is made good by what follows, so that a step takes its
-//! time and not its time plus all delays. What could not be made good before the rank turned to its peers is an
+//! The machine is never early, and sometimes late. A delay is made good by the phases that follow, so that a step takes its
+//! time and not its time plus all delays. A delay that could not be made good before the rank turned to its peers is an
 //! overrun: it is counted and shown.
 
 use super::{ComputeModel, Lateness, Timer};
@@ -134,7 +134,7 @@ impl State {
         self.paced.steps += 1;
         self.paced.longest = self.paced.longest.max(exposed);
         self.paced.overruns += u64::from(exposed.0 > stated.0 / TOLERANCE);
-        // What is counted as an overrun is not made good as well: the next steps would be faster than they are stated.
+        // A delay that counts as an overrun is not made good as well: the next steps would be faster than they are stated.
         self.behind = self.behind.min(Nanos(stated.0 / TOLERANCE));
     }
 }
@@ -202,7 +202,7 @@ mod tests {
         (machine, clock, phases)
     }
 
-    /// One step whose arithmetic takes these times; answers how long its phases took.
+    /// One step whose arithmetic takes these times; returns how long its phases took.
     fn step(machine: &Machine, phases: &mut PhaseClock, real: [u64; 4]) -> [u64; 4] {
         phases.timed(Phase::Data, Work::Data, || machine.works(real[0]));
         phases.timed(Phase::Forward, Work::Forward { layer: 0, share: BatchShare::WHOLE }, || {

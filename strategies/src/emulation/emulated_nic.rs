@@ -1,8 +1,8 @@
 //! The emulated card of a real rank: a decorator of its transport.
 //!
 //! A message travels at once, with the moment at which it would have left its sender's card. The receiver keeps it back
-//! until the moment at which it would have come. Nothing waits on the sender's side: as on a real card, what is
-//! handed over goes in its own time.
+//! until the moment at which it would have come. Nothing waits on the sender's side: as on a real card, a message
+//! that is handed over goes in its own time.
 
 use super::inbound::{Inbound, MessageState, Next};
 use super::nic_model::{Arrival, Fabric, Flight, NicModel};

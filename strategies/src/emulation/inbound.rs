@@ -97,7 +97,7 @@ impl Inbound {
         }
     }
 
-    /// The card receives what is ready by now.
+    /// The card receives the messages that are ready by now.
     fn land(&mut self, now: Nanos) {
         while let Some(Reverse((ready, number))) = self.flying.peek().copied() {
             if ready > now {

@@ -86,7 +86,7 @@ impl Fabric {
         Link { latency: self.latency, nanos_per_byte }.carry(bytes)
     }
 
-    /// Hands a message to the sender's card; answers when its first byte leaves.
+    /// Hands a message to the sender's card; returns when its first byte leaves.
     pub fn depart(&self, card: &mut NicModel, from: Rank, now: Nanos, bytes: usize) -> Nanos {
         let first = now.max(card.free);
         card.free = first + self.carry(from, bytes);

@@ -205,7 +205,7 @@ impl Local {
         result
     }
 
-    // What is known about all ranks.
+    // Facts about all ranks.
 
     /// Samples that each rank has used, as far as is known.
     pub fn samples(&self) -> Vec<u64> {

@@ -40,7 +40,7 @@ pub trait Projection: Send {
     /// What the next projection depends on beside the vector.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     fn state(&mut self, _state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Projector {
     /// The memory, and what the projection keeps.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     pub fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         if let Some(memory) = &mut self.memory {
             state.list("memory", memory)?;

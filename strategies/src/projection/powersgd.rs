@@ -23,7 +23,7 @@ use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is left of a column that depends on others, as a share of its length, is rounding.
+/// Up to this share of its length, the remainder of a column that depends on others is rounding.
 const DEPENDENT: f64 = 1e-6;
 
 /// Sends two factors of each matrix.

@@ -240,7 +240,7 @@ impl Planner {
     /// What was measured so far.
     ///
     /// # Errors
-    /// What is loaded does not fit.
+    /// The loaded state does not fit.
     pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         state.list("forward", &mut self.forward)?;
         for (section, times) in self.whole.iter_mut().enumerate() {
@@ -288,7 +288,7 @@ fn median(times: &[f32]) -> Option<f32> {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
-/// What is recorded of buckets: their layers by name, their sizes, and when they travel as far as that is known.
+/// The record of buckets: their layers by name, their sizes, and when they travel as far as that is known.
 pub(crate) fn describe(
     layout: &Layout,
     buckets: &Buckets,
@@ -311,7 +311,7 @@ pub(crate) fn describe(
 mod tests {
     use super::*;
 
-    /// Measurements come in the order of the backward pass; what is kept of them is in that of the forward pass.
+    /// Measurements come in the order of the backward pass; the kept ones are in that of the forward pass.
     #[test]
     fn layers_keep_their_own_times() {
         let layout = Layout::new(

@@ -96,12 +96,12 @@ impl Service for ExchangeLane {
         let Some(Request { ticket, work }) = self.exchanges.next(&mut ctx.lane)? else {
             return Ok(ServiceStep::Finished);
         };
-        let mut answers = Vec::with_capacity(work.parts.len());
+        let mut replies = Vec::with_capacity(work.parts.len());
         for (server, weights) in work.parts.into_iter().enumerate() {
-            answers.push(self.exchange(ctx, server, work.visit, weights)?);
+            replies.push(self.exchange(ctx, server, work.visit, weights)?);
         }
-        let samples = answers.first().map_or(0, |first| first.grant.samples);
-        self.exchanges.reply(ticket, answers);
+        let samples = replies.first().map_or(0, |first| first.grant.samples);
+        self.exchanges.reply(ticket, replies);
         Ok(ServiceStep::Served(samples))
     }
 }

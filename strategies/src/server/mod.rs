@@ -1,6 +1,6 @@
 //! Parameter servers: how weights are divided among them, and the protocols between workers and servers.
 //!
-//! A server that answers each worker as it comes has a lane for each worker, and one that snapshots the model. How a
+//! A server that replies to each worker as it comes has a lane for each worker, and one that snapshots the model. How a
 //! gradient changes the weights is up to the algorithm; which worker may continue, how stale a gradient was and when
 //! training ends is decided here.
 

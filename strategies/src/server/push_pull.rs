@@ -61,7 +61,7 @@ impl Shards {
             .try_for_each(|server| ctx.recv_weights_of(self.place(server), pull, self.span(server)))
     }
 
-    /// Receives the answers of servers that send the progress of the run before the weights. The first server decides when
+    /// Receives the replies of servers that send the progress of the run before the weights. The first server decides when
     /// training is over; then no weights follow.
     pub fn pull_with_notes(&self, ctx: &mut WorkerContext) -> Result<Progress, StepError> {
         let pull = Tag::new(Kind::Pull, ctx.t());

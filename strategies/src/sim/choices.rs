@@ -26,7 +26,7 @@ impl Choices {
     }
 
     /// The same, but nothing will be left out, neither orders that cannot matter nor states that were met before: for
-    /// tests of what is left out.
+    /// tests of the omissions.
     pub fn every() -> Self {
         Self { every: true, ..Self::again() }
     }

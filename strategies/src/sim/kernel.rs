@@ -178,7 +178,7 @@ impl Kernel {
         Self { state: Mutex::new(state), fabric }
     }
 
-    /// Lets every order of what is due at one moment be chosen.
+    /// Lets every order of the events due at one moment be chosen.
     pub(super) fn choosing(self, choices: Option<Arc<Mutex<Choices>>>) -> Self {
         self.lock().choices = choices;
         self

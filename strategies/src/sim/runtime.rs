@@ -191,7 +191,7 @@ impl Observer for SimObserver {
         let record = SnapshotRecord { sha256: weights.sha256(), ..record };
         let hash = WeightHash { rank: record.rank, step: record.step, sha256: record.sha256.clone() };
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        if record.answers {
+        if record.digested {
             log.weights.insert(record.step, weights.clone());
             log.events.push(Event::WeightHash(hash));
         } else {

@@ -67,7 +67,7 @@ pub struct RankOutcome {
     pub events: Vec<Event>,
     /// Its model after each step that was hashed; the last entry is the final one.
     pub weights: BTreeMap<u64, Vector>,
-    /// Its own model beside a centre that it holds, which answers for it.
+    /// Its own model beside a centre that it holds, whose digest stands for it.
     pub beside: BTreeMap<u64, Vector>,
     /// The checkpoints of its lanes, in order.
     pub checkpoints: Vec<Checkpoint>,

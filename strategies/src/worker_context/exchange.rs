@@ -1,4 +1,4 @@
-//! How the gradients of a worker travel: their buckets, the plan of them, and what is known of when they travel.
+//! How the gradients of a worker travel: their buckets, the plan of them, and the times at which they travel.
 
 use super::WorkerContext;
 use crate::schedule::{
@@ -194,7 +194,7 @@ impl Exchange {
 }
 
 impl WorkerContext {
-    /// What is recorded of the schedule; `None` where gradients travel whole, and on all ranks but the first.
+    /// The record of the schedule; `None` where gradients travel whole, and on all ranks but the first.
     pub(crate) fn schedule_record(&mut self) -> Option<ScheduleRecord> {
         let rank = self.rank();
         let exchange = &self.exchange;

@@ -70,7 +70,7 @@ impl WorkerContext {
         service.lane.clock.timed(Phase::Copy, work, || learner.put_activations(activations))
     }
 
-    /// The same for activations of other examples than those that were loaded: what is random about them follows the
+    /// The same for activations of other examples than those that were loaded: their random numbers follow the
     /// examples, and passes over them count as that part of a worker's mean batch in this step.
     pub fn put_activations_of(&mut self, batch: &Batch, activations: Block) -> Result<(), StepError> {
         self.learner.set_examples(batch)?;

@@ -28,7 +28,7 @@ pub struct Travelling {
     measured: Option<Measured>,
 }
 
-/// What is over when the part at the beginning of a gradient has arrived: parts leave from its end.
+/// What ends when the part at the beginning of a gradient has arrived: parts leave from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// One of several gradients of a step.
@@ -51,7 +51,7 @@ enum Bucket {
     Arrived(Part),
 }
 
-/// What is measured of a step before its messages leave.
+/// The measurements of a step before its messages leave.
 #[derive(Debug)]
 struct Measured {
     step: MeasuredStep,

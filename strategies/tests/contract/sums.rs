@@ -10,7 +10,7 @@ use strategies::collective::{
 use strategies::compress::Identity;
 use strategies::{Group, Kind, Lane, Tag};
 
-/// No time passes: what is looked at here is what arrives.
+/// No time passes: these tests are about the messages that arrive.
 struct Still;
 
 impl Clock for Still {

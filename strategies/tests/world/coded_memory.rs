@@ -82,7 +82,7 @@ fn check_conservation(
 }
 
 /// Whatever an all-reduce rounds, and wherever. Not with recursive doubling, where several places round the same sum
-/// and each remembers the whole of what is missing from it.
+/// and each remembers the whole error of it.
 #[test]
 fn what_all_ranks_remember_is_what_the_sums_are_short_of() {
     for (name, collective) in all_collectives().into_iter().filter(|(name, _)| *name != "recursive doubling")

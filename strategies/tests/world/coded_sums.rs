@@ -206,7 +206,7 @@ impl strategies::Trainer for Noise {
     }
 }
 
-/// The relative error of a codec under error feedback is what is not decoded of what was due: the vector, and what was lost
+/// The relative error of a codec under error feedback is the undecoded part of the sum due: the vector, and the errors
 /// of those before. A part that is sent can then never be further from the whole than nothing would be.
 #[test]
 fn the_error_of_coding_is_that_of_what_was_due() {

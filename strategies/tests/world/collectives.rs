@@ -254,7 +254,7 @@ fn the_rank_order_codes_every_part_once_its_own_too() {
     }
 }
 
-/// Adds to what is encoded what was lost in the same place before, in whatever step that was.
+/// Adds to a vector the error of the same place before, in whatever step that was.
 #[derive(Default)]
 struct Remembering {
     lost: BTreeMap<(strategies::Kind, usize, Rank), Vec<f32>>,

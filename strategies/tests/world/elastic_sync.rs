@@ -245,7 +245,7 @@ fn a_short_computation_hides_behind_the_transfers() {
     );
 }
 
-/// Every worker's own model is compared, also the one beside the centre, which answers for its rank.
+/// Every worker's own model is compared, also the one beside the centre, which stands for its rank.
 #[test]
 fn all_variants_put_the_same_models_aside() {
     for variant in VARIANTS {
@@ -257,14 +257,14 @@ fn all_variants_put_the_same_models_aside() {
                 .filter_map(|event| if let Event::Snapshot(copy) = event { Some(copy) } else { None })
                 .collect();
             let centres = copies.iter().filter(|copy| copy.model == "centre");
-            let is_judged = |copy: &SnapshotRecord| copy.standing == Standing::Judged && copy.answers;
+            let is_judged = |copy: &SnapshotRecord| copy.standing == Standing::Judged && copy.digested;
             let judged = centres.filter(|copy| is_judged(copy) && copy.group.is_none()).count() as u64;
             assert_eq!(judged, if rank == home { marks } else { 0 }, "{variant:?}, rank {rank}");
             let own = copies.iter().filter(|copy| copy.model == format!("rank {rank}"));
             let standing = if rank == 0 { Standing::Beside } else { Standing::Member };
             let group = Some(SnapshotGroup { size: 3, judged: false });
             let is_own = |copy: &SnapshotRecord| copy.standing == standing && copy.group == group;
-            let compared = own.filter(|copy| is_own(copy) && copy.answers == (rank != home)).count() as u64;
+            let compared = own.filter(|copy| is_own(copy) && copy.digested == (rank != home)).count() as u64;
             assert_eq!(compared, if rank < 3 { marks } else { 0 }, "{variant:?}, rank {rank}");
             assert_eq!(copies.len() as u64, judged + compared, "{variant:?}, rank {rank}");
         }

@@ -132,7 +132,7 @@ fn messages_of_groups_travel_when_the_plan_says() {
     }
 }
 
-/// With one sample for each worker the last of two rounds has no rows in any group: what is split does not travel then.
+/// With one sample for each worker the last of two rounds has no rows in any group: the split layers send nothing then.
 #[test]
 fn a_plan_knows_which_messages_are_sent_when_a_round_is_empty() {
     let network = Network { bandwidth: 2_000_000, latency: Duration::from_micros(300) };
@@ -151,7 +151,7 @@ fn a_plan_knows_which_messages_are_sent_when_a_round_is_empty() {
     }
 }
 
-/// What is hidden is the backward pass of the layers below, and nothing is slower than the best plan.
+/// The backward pass of the layers below hides communication, and nothing is slower than the best plan.
 #[test]
 fn gradients_of_groups_travel_during_the_backward_pass() {
     for latency in [1, 300, 4000] {

@@ -78,7 +78,7 @@ fn adversaries(p: usize) -> Vec<(&'static str, Vec<Vec<f32>>)> {
     ]
 }
 
-/// Half a step for each rounding: at most 2 p - 1 of them, the last one included. What is clipped would be no number.
+/// Half a step for each rounding: at most 2 p - 1 of them, the last one included. A clipped value would be no number.
 fn check_range((name, collective): &(&str, Arc<dyn CollectiveAlgorithm>), p: usize) {
     // Worlds of many workers take their time.
     for (which, x) in adversaries(p).into_iter().take(if p > 9 { 3 } else { 9 }) {
@@ -123,7 +123,7 @@ fn a_ring_in_one_range_is_ten_lines_of_plain_code() {
             let code = |x: &[f32]| x.iter().map(|value| (value / scale).round_ties_even() * scale).collect();
             let expected: Vec<f32> = ring(&x, code).iter().map(|sum| sum * (1.0 / p as f32)).collect();
             let ring: Arc<dyn CollectiveAlgorithm> = Arc::new(Ring);
-            // What is cut into segments is coded alike.
+            // Segments are coded alike.
             for collective in [&ring, &pipelined] {
                 assert_eq!(
                     means(std::slice::from_ref(&x), collective, false)[0],
@@ -170,7 +170,7 @@ fn all_of_a_gradient_arrives_in_the_end() {
     }
 }
 
-/// What is short after some steps is what is remembered: half a step of each memory.
+/// The sum falls short after some steps by the memory: half a step of each memory.
 fn check_memory((name, collective): &(&str, Arc<dyn CollectiveAlgorithm>), p: usize, steps: usize) {
     for (which, x) in adversaries(p).into_iter().take(if p > 9 { 3 } else { 9 }) {
         let came = means(&vec![x.clone(); steps], collective, true);
@@ -267,7 +267,7 @@ fn all_ranks_train_alike_in_one_range() {
     }
 }
 
-/// The packets are as long as those of `quantize8`; what is new is one float in an all-reduce for each gradient.
+/// The packets are as long as those of `quantize8`; the only addition is one float in an all-reduce for each gradient.
 #[test]
 fn what_is_agreed_on_travels_and_counts() {
     const STEPS: u64 = 20;

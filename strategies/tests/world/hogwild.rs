@@ -1,4 +1,4 @@
-//! A server without locks: what is lost, which is nothing, and what is torn.
+//! A server without locks: no update is lost, and reads are torn.
 
 use crate::asynchronous::{scene, updates};
 use recipe::{Extent, Serve, Strategy};

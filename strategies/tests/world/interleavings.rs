@@ -135,7 +135,7 @@ fn no_order_of_four_ranks_is_a_deadlock() {
     }
 }
 
-/// A communication lane without a role: it asks when it likes, and answers when it does not wait itself.
+/// A communication lane without a role: it asks when it likes, and replies when it does not wait itself.
 struct Anyone {
     other: GroupRank,
     asked: bool,
@@ -185,9 +185,9 @@ fn searched_roles(
     })
 }
 
-/// Workers that ask each other around a circle, as the paper's A, B and C do; `first` answers before it asks.
+/// Workers that ask each other around a circle, as the paper's A, B and C do; `first` replies before it asks.
 fn around(workers: u32, first: Option<u32>) -> usize {
-    let what = format!("{workers} ranks, {first:?} answers first");
+    let what = format!("{workers} ranks, {first:?} replies first");
     searched_roles(&what, &tiny(workers, Topology::Ring, 0), 1, |rank, _| {
         let other = GroupRank((rank.index() + 1) % workers as usize);
         let polite = Some(rank.0) == first;
@@ -200,7 +200,7 @@ fn around(workers: u32, first: Option<u32>) -> usize {
     })
 }
 
-/// A lane that answers before it asks: one of them in a circle is enough.
+/// A lane that replies before it asks: one of them in a circle is enough.
 struct Polite {
     other: GroupRank,
     turns: u32,
@@ -237,7 +237,7 @@ fn without_roles_there_is_a_deadlock() {
     }
 }
 
-/// A ring of three that is not made a path: two active ranks are neighbours, and no rank answers the one that draws the
+/// A ring of three that is not made a path: two active ranks are neighbours, and no rank replies to the one that draws the
 /// other.
 #[test]
 fn a_ring_with_two_active_neighbours_is_a_deadlock() {

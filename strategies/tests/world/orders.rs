@@ -112,7 +112,7 @@ fn perform(act: Act, known: u64, own: Kind, memory: &Memory, lane: &mut Lane) ->
     })
 }
 
-/// Where the lanes of a program stand in the end, and what is in the memory of each rank.
+/// Where the lanes of a program stand in the end, and the memory of each rank.
 struct End {
     at: Vec<Vec<Arc<Mutex<At>>>>,
     memories: Vec<Memory>,
@@ -149,7 +149,7 @@ fn lanes(program: &Program, runtime: &dyn Runtime, end: &mut Option<End>) -> Vec
     bodies
 }
 
-/// What is left of a program: of lanes that are not at their end, where they are and what they know, and what they share.
+/// The rest of a program: of lanes that are not at their end, where they are and what they know, and what they share.
 type Left = Vec<(Vec<At>, u64)>;
 
 fn left(program: &Program, end: &End) -> Left {
@@ -164,7 +164,7 @@ fn left(program: &Program, end: &End) -> Left {
     (0..program.len()).map(rank).collect()
 }
 
-/// Every deadlock of a program, by what is left; `None` if there are too many orders.
+/// Every deadlock of a program, by the rest of it; `None` if there are too many orders.
 fn deadlocks(program: &Program, choices: Choices) -> Option<(usize, BTreeSet<Left>)> {
     const MOST: usize = 4_000;
     let choices = Arc::new(Mutex::new(choices));

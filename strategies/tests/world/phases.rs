@@ -83,7 +83,7 @@ fn a_server_adds_and_updates_and_its_workers_only_code() {
 }
 
 /// A server of workers at their own pace, as its samples are priced: elements that a worker updates itself, as multiples of
-/// the model. `None` for what is stated elsewhere.
+/// the model. `None` for strategies that are stated elsewhere.
 fn updated_by_workers(kind: StrategyKind) -> Option<u64> {
     match kind {
         StrategyKind::AsyncSgd | StrategyKind::AsyncMsgd => Some(0),

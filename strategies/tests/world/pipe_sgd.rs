@@ -212,7 +212,7 @@ fn a_step_takes_the_longer_of_computing_and_communicating_and_of_d_sync_both() {
             for step in timed(pipe(depth, 0, 1), nanos_per_byte as f64) {
                 let expected = communicate.max(COMPUTE + UPDATE);
                 assert_eq!(step.length, Nanos(expected), "K = {depth}, {nanos_per_byte} ns per byte");
-                // What is not hidden is waiting for the other lane, and nothing else.
+                // The exposed time is waiting for the other lane, and nothing else.
                 assert_eq!(step.phases.exposed(), step.phases[Phase::WaitLane]);
                 assert_eq!(step.phases.exposed(), Nanos(expected - COMPUTE - UPDATE));
             }

@@ -131,7 +131,7 @@ fn what_arrives_is_a_projection_of_the_mean() {
     let x = whole(3);
     let due = mean(&x);
     for came in means(&x, Codec::Powersgd { rank: 2 }, false, true, 4) {
-        // Columns of what is lost are orthogonal to columns of what came.
+        // Columns of the error are orthogonal to columns of the result.
         let column = |j: usize| (0..ROWS).map(move |i| i * COLUMNS + j);
         for j in 0..COLUMNS {
             for k in 0..COLUMNS {

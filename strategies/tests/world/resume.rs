@@ -116,7 +116,7 @@ fn every_synchronous_strategy() {
     }
 }
 
-/// Weights are coded by what is nearly exact; one range for a whole gradient needs an all-reduce of the whole.
+/// Weights are coded by nearly exact codecs; one range for a whole gradient needs an all-reduce of the whole.
 fn suits(strategy: &Strategy, codec: Codec) -> bool {
     let profile = strategy.kind().profile();
     let whole = !matches!(strategy, Strategy::PipeSgd { segments: 2.., .. });
@@ -132,7 +132,7 @@ fn suits(strategy: &Strategy, codec: Codec) -> bool {
 #[test]
 fn every_schedule() {
     for strategy in strategies().filter(|strategy| strategy.kind().takes_schedule()) {
-        // What is divided already, and what sends no gradients, has no schedule.
+        // Strategies that divide gradients already or send none have no schedule.
         if matches!(
             strategy,
             Strategy::PipeSgd { segments: 2.., .. } | Strategy::Gmp { average_every: Some(_), .. }

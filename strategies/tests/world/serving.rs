@@ -81,7 +81,7 @@ fn one_at_a_time_takes_both_transfers_and_the_update_of_each_worker() {
     }
 }
 
-/// Transfers of several workers overlap with each other's updates and answers: the card is what is full, in each
+/// Transfers of several workers overlap with each other's updates and replies: the card is the full resource, in each
 /// direction by itself.
 #[test]
 fn all_at_once_takes_one_transfer_of_each_worker() {

@@ -1,5 +1,5 @@
-//! Whatever lies in a file of CIFAR-10 or CIFAR-100, reading it ends with samples or with an error that says what
-//! is wrong.
+//! Whatever lies in a file of CIFAR-10 or CIFAR-100, reading it ends with samples or with an error that names
+//! the problem.
 //!
 //! The first byte says which of the two it is, and how it is packed.
 

@@ -1,4 +1,4 @@
-//! What is wrong in a recipe.
+//! Recipes with a problem.
 
 use crate::row::{CHECK, Row, hold, recipe};
 use std::fs;

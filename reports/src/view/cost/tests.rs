@@ -1,4 +1,4 @@
-//! What is said of costs whose true ratios are known.
+//! Sentences on costs whose true ratios are known.
 
 use super::*;
 use crate::Options;

@@ -1,4 +1,4 @@
-//! The sentences on costs: which arm is the soonest, which the cheapest, and what is counted.
+//! The sentences on costs: which arm is the soonest, which the cheapest, and the costs counted.
 
 use super::super::condition_title;
 use super::super::conditions::are_folded;

@@ -35,7 +35,7 @@ pub(crate) struct Section {
     pub(crate) answer: String,
     pub(crate) legend: Vec<Key>,
     pub(crate) chart: Chart,
-    /// What is not drawn; empty where everything is.
+    /// The omissions; empty where everything is drawn.
     pub(crate) note: String,
 }
 

@@ -132,7 +132,7 @@ impl Progress {
         state.show();
     }
 
-    /// What is open after a look, or that nothing is.
+    /// The comparisons that are open after a look, or that none is.
     pub(crate) fn looked(&self, words: &str) {
         self.tell(Some(words.to_owned()));
     }

@@ -99,7 +99,7 @@ fn decide(plan: &Plan, context: &Context<'_>) -> Result<Vec<Decision>, Failure> 
     })
 }
 
-/// What is known of how long the runs take. A store that cannot be read is no obstacle to a plan.
+/// The known durations of the runs. A store that cannot be read is no obstacle to a plan.
 fn durations(plan: &Plan, context: &Context<'_>) -> Result<Durations, Failure> {
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await.ok();

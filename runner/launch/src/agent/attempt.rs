@@ -264,7 +264,7 @@ impl HostedAttempts {
     }
 }
 
-/// What is asked of an attempt that has ended.
+/// The error of a request to an attempt that has ended.
 pub(super) fn over() -> io::Error {
     io::Error::other("the attempt has ended on this host")
 }

@@ -1,4 +1,4 @@
-//! Frames over a byte stream, with two queues to the writer: what is urgent overtakes what is large.
+//! Frames over a byte stream, with two queues to the writer: urgent frames overtake large ones.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct HostError {
     /// The node's name in the recipe.
     pub host: String,
-    /// What is wrong.
+    /// Its fault.
     pub fault: HostFault,
 }
 
@@ -31,7 +31,7 @@ pub enum HostFault {
     Cache { what: String },
     /// The agent does not run there.
     NoAgent { said: String },
-    /// Another version answers.
+    /// Another version replies.
     Version { version: String },
     /// Nothing came for so long.
     Silent { waited: Duration },

@@ -43,7 +43,7 @@ impl Hosts {
         }
     }
 
-    /// The same with the hosts that can be used, and what is wrong with the others.
+    /// The same with the hosts that can be used, and the errors of the others.
     pub async fn connect_each(nodes: &[Node], uploads: UnboundedSender<Upload>) -> (Self, Vec<HostError>) {
         let mut hosts = Self {
             links: BTreeMap::new(),

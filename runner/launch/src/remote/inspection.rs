@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What is asked of hosts.
+/// A question to hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspect<'a> {
     /// The worker that is to run there.
@@ -36,7 +36,7 @@ pub struct HostState {
     pub node: Node,
     /// Processor, cores and memory.
     pub facts: NodeFacts,
-    /// What is free there, with the disk of its cache.
+    /// Free memory there, and free room on the disk of its cache.
     pub free: FreeResources,
     /// At most by how many nanoseconds the comparison of its monotonic clock with this machine's is wrong; `u64::MAX` where they were
     /// not compared.

@@ -56,7 +56,7 @@ impl AgentProgram {
 pub struct Upload {
     /// The node's name.
     pub host: String,
-    /// What is uploaded.
+    /// The file that is uploaded.
     pub file: String,
     /// Bytes that were sent.
     pub sent: u64,

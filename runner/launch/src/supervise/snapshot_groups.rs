@@ -83,7 +83,7 @@ mod tests {
             standing: Standing::Member,
             group: Some(SnapshotGroup { size: 2, judged: true }),
             sha256: String::new(),
-            answers: true,
+            digested: true,
         }
     }
 

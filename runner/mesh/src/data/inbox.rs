@@ -254,7 +254,7 @@ impl State {
         self.kinds[envelope.tag.kind as usize].queues[from].push_back(((arrived, self.arrivals), envelope));
     }
 
-    /// Takes what is on the line from a peer; returns the kinds of its messages.
+    /// Takes the messages on the line from a peer; returns their kinds.
     fn take_from_line(&mut self, from: Rank, window: u64) -> Vec<Kind> {
         let mut kinds = Vec::new();
         let Some(mut line) = self.peers[from.index()].line.take() else { return kinds };
@@ -267,7 +267,7 @@ impl State {
         kinds
     }
 
-    /// Takes what is on the line from a peer, or on all of them.
+    /// Takes the messages on the line from a peer, or on all lines.
     fn take_from_lines(&mut self, from: Option<Rank>, window: u64) {
         if let Some(from) = from {
             self.take_from_line(from, window);

@@ -2,7 +2,7 @@
 //!
 //! It lies in the sender's memory, which the receiver has mapped; how far it was read stands in the receiver's memory, which the sender
 //! has mapped. So each writes its own memory only. All is made of numbers of 64 bits that two processes share: whatever a peer
-//! writes, what is read is a number, and each is checked before it is used.
+//! writes, the reader reads a number, and checks each before use.
 //!
 //! ```text
 //!   tail | record | record | ... | SKIP, where the next one does not fit before the end
@@ -35,7 +35,7 @@ fn length(payload: usize) -> u64 {
     8 * (FIELDS + payload.div_ceil(8) as u64)
 }
 
-/// What is written in one piece.
+/// A message on a line, written in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The number of messages that were sent before it by another way.

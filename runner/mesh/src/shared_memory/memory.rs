@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The first page of each rank's memory: its bells, the only thing of it that its peers may write.
 pub(super) const BELLS: usize = 4096;
 
-/// What is made ready at a time when more is needed than ever before.
+/// Bytes made ready at a time when more are needed than ever before.
 const STEP: usize = 4 << 20;
 
 /// Where the others find a rank's memory.
@@ -166,7 +166,7 @@ impl OwnMemory {
         Some(block)
     }
 
-    /// Gives the pages up to `end`, all at once: one by one, they cost more than what is written into them.
+    /// Gives the pages up to `end`, all at once: one by one, they cost more than the writes into them.
     fn ready(&self, end: usize) -> rustix::io::Result<()> {
         let mut parts = self.lock();
         if end <= parts.ready {

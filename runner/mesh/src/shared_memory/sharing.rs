@@ -45,7 +45,7 @@ pub(crate) enum BlockFault {
     Slot(u32),
 }
 
-/// What is known of the peers' memory.
+/// How far the mapping of the peers' memory has come.
 #[derive(Debug, Default)]
 pub(crate) struct Joining {
     /// The peers whose memory is not mapped yet.

@@ -1,4 +1,4 @@
-//! Folders of pictures: which there are, what is refused, and what their digest knows.
+//! Folders of pictures: their files, the refused ones, and the changes that their digest sees.
 
 use crate::decoding::bytes;
 use crate::samples::{JPEG_BASELINE, PNG_RGB};
@@ -45,7 +45,7 @@ impl Desk {
         PictureFolder::list(self.path()).unwrap()
     }
 
-    /// What is said of it, with FOLDER in place of its path.
+    /// Its errors, with FOLDER in place of its path.
     fn refused(&self) -> Vec<String> {
         let errors = PictureFolder::list(self.path()).unwrap_err();
         errors.into_iter().map(|error| self.words(&format!("{error}; {}", error.cure()))).collect()

@@ -29,7 +29,7 @@ pub enum ProfileError {
     /// The forward pass has no time.
     #[error("the forward pass takes {seconds} s; a time has to be finite and not negative")]
     Forward {
-        /// What is said to be its time.
+        /// The value given as its time.
         seconds: f64,
     },
     /// A layer's backward pass has no time.
@@ -37,7 +37,7 @@ pub enum ProfileError {
     Backward {
         /// Index in the order of the backward pass.
         layer: usize,
-        /// What is said to be its time.
+        /// The value given as its time.
         seconds: f64,
     },
     /// The gradients are larger than a number of bytes can be, or the times than a time.

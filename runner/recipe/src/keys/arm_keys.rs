@@ -1,4 +1,4 @@
-//! The keys that describe an arm: what is compared.
+//! The keys that describe an arm.
 
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
@@ -292,7 +292,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.collective",
         Kind::Table,
-        "The algorithm of an all-reduce. Strategies without one ignore what is said for all, and refuse what is said for them.",
+        "The algorithm of an all-reduce. Strategies without one ignore a value for all, and refuse a value of their own.",
     )
     .arm(),
     Key::new("communication.collective.kind", Kind::Choice(CollectiveKind::CHOICES), "Which algorithm.")
@@ -318,8 +318,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.schedule",
         Kind::Table,
-        "Which gradients travel together, and when; of `d-sync`, `ps-sync`, `pipe-sgd` and `gmp`; of `easgd-sync` which weights. Strategies without one ignore what is \
-         said for all, and refuse what is said for them.",
+        "Which gradients travel together, and when; of `d-sync`, `ps-sync`, `pipe-sgd` and `gmp`; of `easgd-sync` which weights. Strategies without one ignore a value \
+         for all, and refuse a value of their own.",
     )
     .arm(),
     Key::new("communication.schedule.kind", Kind::Choice(ScheduleKind::CHOICES), "Which rule.").default("\"single\"").arm(),
@@ -359,7 +359,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "compression.parameters",
         Kind::Flag,
-        "Whether weights are coded as gradients are: what a server answers, and models that are averaged. \
+        "Whether weights are coded as gradients are: those that a server returns, and models that are averaged. \
          Initial weights never are.",
     )
     .of(DENSE)
@@ -368,7 +368,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "compression.error-feedback",
         Kind::Flag,
-        "Whether what is lost of a gradient is remembered where it was rounded, and added to the next one.",
+        "Whether the coding error of a gradient is remembered where it arose, and added to the next one.",
     )
     .of(LOSSY)
     .default("false")
@@ -385,7 +385,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "compression.ratio",
         Kind::Share(SOME),
-        "Share of the values that travels, rounded up to whole ones; of what is encoded together.",
+        "Share of the values that travels, rounded up to whole ones; of all that are encoded together.",
     )
     .of(&[CompressionKind::TopK.name(), CompressionKind::RandomK.name()])
     .default("\"1%\"")

@@ -123,7 +123,7 @@ impl Range {
     pub(crate) const POSITIVE: Self = Self::new(0.0, f64::INFINITY, Ends::Open);
     pub(crate) const AT_LEAST_ZERO: Self = Self::new(0.0, f64::INFINITY, Ends::Lower);
     pub(crate) const AT_LEAST_ONE: Self = Self::new(1.0, f64::INFINITY, Ends::Lower);
-    /// Of an hour of a machine. Beyond it is no price, and what is added up stays a number.
+    /// Of an hour of a machine. Beyond it is no price, and sums stay finite.
     pub(crate) const PRICE: Self = Self::new(0.0, 1e12, Ends::Closed);
     pub(crate) const UP_TO_ONE: Self = Self::new(0.0, 1.0, Ends::Closed);
     pub(crate) const BELOW_ONE: Self = Self::new(0.0, 1.0, Ends::Lower);

@@ -21,7 +21,7 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("[\"base.toml\"]")
     .sweep(),
-    Key::new("model", Kind::Table, "What is trained. The loss is the mean cross-entropy of the classes, or of the next tokens of a text."),
+    Key::new("model", Kind::Table, "The model to train. The loss is the mean cross-entropy of the classes, or of the next tokens of a text."),
     Key::new("model.kind", Kind::Choice(ModelKind::CHOICES), "Which model.").default("\"mnist-mlp\""),
     Key::new(
         "model.init",
@@ -96,7 +96,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.padding",
         Kind::Whole(0, 1024),
-        "What is put on each side of the image: zeros for `conv`, `avg-pool` and (at both ends of the text) `text-conv`, for `max-pool` values that are never the \
+        "Values put on each side of the image: zeros for `conv`, `avg-pool` and (at both ends of the text) `text-conv`, for `max-pool` values that are never the \
          largest; of pools at most half of the window.",
     )
     .of(&[
@@ -143,7 +143,7 @@ pub(crate) const KEYS: &[Key] = &[
         .of(&[LayerKind::LocalResponseNorm.name()])
         .default("0.75")
         .sweep(),
-    Key::new("model.layers.k", Kind::Number(Range::POSITIVE), "What is added to the sum, 1 in Caffe and 2 in the paper of AlexNet.")
+    Key::new("model.layers.k", Kind::Number(Range::POSITIVE), "The constant that is added to the sum, 1 in Caffe and 2 in the paper of AlexNet.")
         .of(&[LayerKind::LocalResponseNorm.name()])
         .default("1.0")
         .sweep(),

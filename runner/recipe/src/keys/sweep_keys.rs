@@ -1,11 +1,11 @@
-//! The keys of the sweep as a whole: axes, repeats, limits, and what is measured and reported.
+//! The keys of the sweep as a whole: axes, repeats, limits, measurements and the report.
 
 use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{HashTime, KeptModels, KeptSteps, Redaction, RunOrder};
 
 pub(crate) const KEYS: &[Key] = &[
-    Key::new("sweep", Kind::Table, "What is varied.").sweep(),
+    Key::new("sweep", Kind::Table, "The values to vary.").sweep(),
     Key::new(
         "sweep.axes",
         Kind::Table,
@@ -110,7 +110,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("limits.max-runs", Kind::Whole(1, 1_000_000), "`run` refuses a larger plan without `--yes`.")
         .default("400")
         .sweep(),
-    Key::new("measure", Kind::Table, "What is recorded beyond the totals."),
+    Key::new("measure", Kind::Table, "Measurements that are recorded beyond the totals."),
     Key::new(
         "measure.trace",
         Kind::Table,

@@ -1,4 +1,4 @@
-//! The keys of what is learned and how: data set, training, machines and emulation. The model is described by `model_keys.rs`, arms by
+//! The keys of learning: data set, training, machines and emulation. The model is described by `model_keys.rs`, arms by
 //! `arm_keys.rs`.
 
 use crate::keys::key::{Ends, Key, Kind, Least, Range, Usual};
@@ -12,7 +12,7 @@ use crate::{
 const EPSILON: Range = Range::new(1e-12, 1.0, Ends::Closed);
 
 pub(crate) const KEYS: &[Key] = &[
-    Key::new("dataset", Kind::Table, "What is learned, and how its samples are dealt to the workers."),
+    Key::new("dataset", Kind::Table, "The data set, and how its samples are dealt to the workers."),
     Key::new("dataset.kind", Kind::Choice(DatasetKind::CHOICES), "Which data.").default("\"synthetic\""),
     Key::new(
         "dataset.path",
@@ -122,7 +122,7 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .default("0.0")
     .example("0.1"),
-    Key::new("train", Kind::Table, "For how long, with which steps, and what is looked at."),
+    Key::new("train", Kind::Table, "Length, steps and evaluations of the training."),
     Key::new(
         "train.global-batch",
         Kind::Whole(1, 1 << 24),
@@ -265,8 +265,8 @@ pub(crate) const KEYS: &[Key] = &[
     .default("\"1 epoch\""),
     Key::new("train.checkpoint", Kind::Extent(Least::Something), "How often all ranks save their state; `run` continues there.")
         .example("\"500 steps\""),
-    Key::new("train.target", Kind::Table, "What a run is after; time to target is the main result."),
-    Key::new("train.target.metric", Kind::Choice(TargetMetric::CHOICES), "What is measured.").default("\"test-accuracy\""),
+    Key::new("train.target", Kind::Table, "The value that a run has to reach; time to target is the main result."),
+    Key::new("train.target.metric", Kind::Choice(TargetMetric::CHOICES), "The metric.").default("\"test-accuracy\""),
     Key::new("train.target.at-least", Kind::Share(Range::UP_TO_ONE), "The accuracy to reach, 0 to 1.").example("0.97"),
     Key::new("train.target.at-most", Kind::Number(Range::AT_LEAST_ZERO), "The loss or perplexity to reach.").example("0.3"),
     Key::new("train.target.after", Kind::Duration, "Reached later than this, it counts as missed.")

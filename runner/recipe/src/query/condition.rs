@@ -24,7 +24,7 @@ pub(crate) enum Condition {
     Compare { subject: Subject, relation: Relation, operand: Operand },
 }
 
-/// What is compared.
+/// The subject of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject {
     /// The name of the cell's strategy, or its kind where no strategy of the recipe has that name.

@@ -23,7 +23,7 @@ pub enum Query {
     Not(Box<Query>),
     /// A name compared with a value.
     Compare {
-        /// What is compared; never in quotation marks.
+        /// The name; never in quotation marks.
         name: Word,
         /// How.
         relation: Relation,

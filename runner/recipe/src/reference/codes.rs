@@ -12,7 +12,7 @@ pub(crate) struct Code {
     /// `R012`. Below R100 a key or value is wrong by itself, below R200 together with others; from R200 on
     /// problems are warnings.
     pub(crate) id: &'static str,
-    /// What is wrong, in a few words.
+    /// The problem, in a few words.
     pub(crate) title: &'static str,
     /// Why that is refused, and what to do.
     pub(crate) text: &'static str,

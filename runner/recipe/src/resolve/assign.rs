@@ -20,7 +20,7 @@ pub(crate) const SERVERS: Defaulted<u64> = Defaulted::whole("strategy.servers");
 /// More slots than this on one node are a mistake.
 const MOST_SLOTS: u32 = 65_536;
 
-/// The ranks of a cell and their machines, and what is wrong about them.
+/// The ranks of a cell and their machines, and their problems.
 pub(crate) fn cluster(
     settings: &Settings,
     strategy: &Strategy,

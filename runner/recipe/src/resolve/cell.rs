@@ -1,4 +1,4 @@
-//! A cell while it is resolved: its settings, and what is wrong about them so far.
+//! A cell while it is resolved: its settings, and their problems so far.
 
 use crate::StrategyKind;
 use crate::keys::lookup::KeyId;
@@ -17,7 +17,7 @@ pub(crate) const GLOBAL_BATCH: Optional<u64> = Optional::whole("train.global-bat
 /// Samples per step of each worker.
 pub(crate) const WORKER_BATCH: Optional<u64> = Optional::whole("train.per-worker-batch");
 
-/// One cell's settings and what is wrong about them so far.
+/// One cell's settings and their problems so far.
 pub(crate) struct Cell<'a> {
     pub(crate) settings: &'a Settings,
     /// Where the recipe's tables begin: the place of problems about keys that are missing from them.

@@ -67,7 +67,7 @@ pub(crate) fn pieces(kind: StrategyKind, settings: &Settings) -> u64 {
     if kind == StrategyKind::PipeSgd { SEGMENTS.of(settings) } else { 1 }
 }
 
-/// What cannot work about a compression, and what is worth knowing about it.
+/// Errors and warnings about a compression.
 pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> {
     let Compression::Coded { codec, parameters, error_feedback } = read(kind, settings) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What is known of machines beside the recipe: the planner's own, the inventory, files of hosts, and Slurm's allocation.
+//! Facts about machines beside the recipe: the planner's own, the inventory, files of hosts, and Slurm's allocation.
 
 use crate::files::{Files, Machine};
 use crate::keys::key::Range;
@@ -57,7 +57,7 @@ impl HostTable {
         }
     }
 
-    /// What is wrong with it, as a fragment of a sentence.
+    /// Its problem, as a fragment of a sentence.
     fn wrong(&self) -> Option<String> {
         let names = self.host.iter().chain(&self.user).find(|name| !node_list::is_name(name));
         if let Some(name) = names {
@@ -89,7 +89,7 @@ impl HostTable {
 /// The machines of an inventory, by name.
 type Hosts = BTreeMap<String, HostTable>;
 
-/// What is known of machines while a recipe is planned.
+/// Facts about machines while a recipe is planned.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// Cores of the planner's machine.
@@ -152,7 +152,7 @@ impl<'a> Machines<'a> {
         self.inventory(settings).ok()?.get(name)?.price
     }
 
-    /// What is wrong with the inventory.
+    /// The problem of the inventory.
     pub(crate) fn finding(&self, settings: &Settings) -> Option<Finding> {
         let reason = self.inventory(settings).err()?;
         let path = settings.path(INVENTORY)?.display();

@@ -168,7 +168,7 @@ fn reference_batch(cell: &mut Cell<'_>) -> u64 {
     if let Some(reference) = REFERENCE_BATCH.of(settings).or_else(|| WORKER_BATCH.of(settings)) {
         return reference;
     }
-    // Without any batch, that is what is missing, and it is reported already.
+    // A missing batch is reported already.
     if GLOBAL_BATCH.of(settings).is_none() {
         return 1;
     }

@@ -1,4 +1,4 @@
-//! A user's own pictures: what is in the folder that a cell names, and what is seen of each picture.
+//! A user's own pictures: the files in the folder that a cell names, and the part seen of each picture.
 
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};

@@ -14,7 +14,7 @@ const CURRENCY: KeyId = id("nodes.currency");
 /// More letters than this are no name of a currency, and leave no room for the amount beside it.
 const MOST_LETTERS: usize = 24;
 
-/// The prices of all cells, and what is wrong about them.
+/// The prices of all cells, and their problems.
 pub(crate) fn of(
     settings: &Settings,
     cells: &[Cell],

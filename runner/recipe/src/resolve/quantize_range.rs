@@ -75,9 +75,9 @@ fn no_steps_left(
 ) -> Finding {
     let most = (1..STEPS).take_while(|workers| fits(*workers)).last().unwrap_or(1);
     let reason = if error_feedback && workers < STEPS {
-        "what is remembered widens the range, and the range what is remembered"
+        "the remembered error widens the range, and the range the remembered error"
     } else {
-        "each worker takes one of the 127 steps for what is rounded on the way"
+        "each worker takes one of the 127 steps for rounding on the way"
     };
     Finding::new("R158", format!("one range for a gradient is not enough for {workers} workers"))
         .at_option(settings.span(RANGE), "holds every partial sum")

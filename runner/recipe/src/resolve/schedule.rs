@@ -33,7 +33,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Schedule {
     }
 }
 
-/// What cannot work about a schedule, and what is worth knowing about it.
+/// Errors and warnings about a schedule.
 pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training) -> Vec<Finding> {
     let schedule = read(kind, settings);
     if schedule == Schedule::Single {

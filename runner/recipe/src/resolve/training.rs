@@ -121,7 +121,7 @@ fn target(cell: &mut Cell<'_>, dataset: &Dataset) -> Option<Target> {
             .at_option(settings.span(METRIC), "the metric"),
         );
     } else if settings.given(right).is_none() {
-        cell.miss(right, ": a target says what is to be reached");
+        cell.miss(right, ": a target names the value to reach");
     }
     if metric.needs_validation() && VALIDATION.of(settings) <= 0.0 {
         cell.findings.push(

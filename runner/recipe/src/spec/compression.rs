@@ -1,4 +1,4 @@
-//! Compression as a description: which codec, what it codes, and what is known of each codec.
+//! Compression as a description: which codec, what it codes, and the properties of each codec.
 
 use crate::spec::family::family;
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ family! {
         Sign = "sign": "1 bit per value: its sign, times the mean magnitude of all.",
         Terngrad = "terngrad": "1.6 bits per value: -1, 0 or 1 times the largest of its bucket, by chance.",
         Qsgd = "qsgd": "A few bits per value: a level of the length of its bucket, rounded by chance.",
-        Powersgd = "powersgd": "Two thin factors of each matrix of weights are all-reduced; what is no \
+        Powersgd = "powersgd": "Two thin factors of each matrix of weights are all-reduced; a tensor no \
             larger than its factors goes as it is.",
         Custom = "custom": "A codec of your own, in a `bakeoff-worker` that you build with it: `custom` is its name there, \
             `settings` are its numbers. A gradient is encoded once, and its sum at most once more.",

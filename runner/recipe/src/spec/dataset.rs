@@ -83,11 +83,11 @@ pub struct DatasetProfile {
     pub input: Shape,
     /// Labels are below it.
     pub classes: usize,
-    /// What is predicted of an example.
+    /// The targets of an example.
     pub targets: Targets,
 }
 
-/// What is predicted of an example.
+/// The targets of an example, which a model predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Targets {
     /// One number below [`DatasetProfile::classes`].
@@ -221,7 +221,7 @@ pub enum Source {
     ImageFolder {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
-        /// What was found there when the recipe was read, and what is seen of each; a worker that finds anything else refuses it.
+        /// The pictures found there when the recipe was read, and the part seen of each; a worker that finds any others refuses the folder.
         pictures: PictureProfile,
     },
     /// A user's own NumPy arrays.

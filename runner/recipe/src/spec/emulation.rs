@@ -120,7 +120,7 @@ impl Emulation {
         network.into_iter().chain(compute).chain(self.slow.iter().map(ToString::to_string)).collect()
     }
 
-    /// How much longer than `patience` a rank may be silent because of what is pretended.
+    /// How much longer than `patience` a rank may be silent because of the emulation.
     pub fn longest_silence(&self, silence: Silence, patience: Duration) -> Duration {
         let Silence { ranks, steps, bytes } = silence;
         let most =

@@ -95,7 +95,7 @@ family! {
             positions.",
         LayerNorm = "layer-norm": "The values at each position of a text, or those of a flat vector, minus their mean, divided by \
             sqrt(variance + 1e-5), times weights that begin at 1, plus biases that begin at 0.",
-        Attention = "attention": "Causal self-attention: each position of a text takes a weighted mean of what is at the \
+        Attention = "attention": "Causal self-attention: each position of a text takes a weighted mean of the values at the \
             positions up to its own, in `heads` parts of its width at once.",
         Gelu = "gelu": "x times the probability that a standard normal variable is below x.",
         Block = "block": "The layers that `layers` lists, one behind the other, as one layer for schedules and exchanges: its \
@@ -111,7 +111,7 @@ family! {
     }
 }
 
-/// A layer, as the recipe describes it. What is newer than recipes that are stored is left out where it changes nothing, so
+/// A layer, as the recipe describes it. A field newer than stored recipes is left out where it changes nothing, so
 /// that these keep their identity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -180,7 +180,7 @@ pub enum Layer {
         alpha: f32,
         /// Exponent.
         beta: f32,
-        /// What is added.
+        /// The constant that is added to the sum.
         k: f32,
     },
     /// branch(x) + shortcut(x) (He et al., 2016, arXiv 1512.03385, equations 1 and 2).

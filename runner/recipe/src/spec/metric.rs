@@ -1,4 +1,4 @@
-//! What is measured on a model, and what a run is after.
+//! The metrics of a model, and the target of a run.
 
 use crate::spec::family::family;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What is measured on a model.
+/// A metric of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -120,7 +120,7 @@ impl Metric {
     }
 
     /// The share of samples whose class is among the five with the highest scores, of the samples of this accuracy; `None` of
-    /// what is no accuracy.
+    /// other metrics.
     pub fn top_5(self) -> Option<Self> {
         match self {
             Self::TestAccuracy => Some(Self::TestTop5Accuracy),
@@ -204,7 +204,7 @@ impl TargetMetric {
 /// What a run is after.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
-    /// What is measured.
+    /// Its metric.
     pub metric: Metric,
     /// The value to reach: at least this for an accuracy, at most this for a loss or a perplexity.
     pub threshold: f64,

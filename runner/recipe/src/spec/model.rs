@@ -73,7 +73,7 @@ impl ModelKind {
     ];
 }
 
-/// What is trained: from an example to the class scores, or from a text to scores of the next token at each position. The loss is
+/// A model to train: from an example to the class scores, or from a text to scores of the next token at each position. The loss is
 /// the mean cross-entropy of the softmax of the scores, of all positions alike.
 ///
 /// Untagged, so that plans stored before there were files are read as layers.

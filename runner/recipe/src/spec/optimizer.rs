@@ -24,17 +24,17 @@ pub struct OptimizerSettings {
     pub lr: f32,
     /// Momentum; 0 keeps no velocity. 0 for AdamW, whose first moment has a factor of its own.
     pub momentum: f32,
-    /// The factor of the weights in what is subtracted; 0 for none.
+    /// The factor of the weights in the difference subtracted; 0 for none.
     pub weight_decay: f32,
     /// Longest gradient, as a Euclidean norm over all weights.
     pub clip: Option<f32>,
-    /// What is done with these.
+    /// The rule that applies them.
     // Absent for plain SGD, so that earlier runs keep their identity.
     #[serde(default, skip_serializing_if = "UpdateRule::is_sgd")]
     pub rule: UpdateRule,
 }
 
-/// What is done with a gradient.
+/// How a gradient changes the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum UpdateRule {

@@ -145,9 +145,9 @@ impl PlacedLayer {
 /// of their rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
-    /// From the block's input to what the shortcut is added to.
+    /// From the block's input to the values that the shortcut is added to.
     pub branch: Vec<PlacedLayer>,
-    /// From the block's input to what is added; empty where that is the input itself.
+    /// From the block's input to the values added; empty where these are the input itself.
     pub shortcut: Vec<PlacedLayer>,
     /// Of a block whose results are put one behind the other: its rows; both of the others are empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

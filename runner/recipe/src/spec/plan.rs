@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Everything that reaches the workers of a run, and so decides its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSpec {
-    /// What is trained.
+    /// The model to train.
     pub model: Model,
     /// The data, and how the workers share it.
     pub dataset: Dataset,
@@ -31,9 +31,9 @@ pub struct RunSpec {
     /// The codec of another crate, where `compression` is of that kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_codec: Option<CustomCodec>,
-    /// What is recorded beyond the totals.
+    /// The measurements that are recorded beyond the totals.
     pub measure: Measure,
-    /// What is pretended about network and machine.
+    /// The emulation of network and machine.
     #[serde(default, skip_serializing_if = "Emulation::is_none")]
     pub emulation: Emulation,
     /// What goes wrong on purpose.
@@ -57,7 +57,7 @@ impl RunSpec {
     }
 }
 
-/// What is recorded beyond the totals.
+/// Measurements that are recorded beyond the totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Measure {
     /// Number of initial steps whose spans are kept.
@@ -152,7 +152,7 @@ pub struct Plan {
     pub source: String,
     /// The recipe as it is run: everything merged, overrides applied, defaults filled in, as TOML.
     pub expanded: String,
-    /// What is compared, in the order of the recipe.
+    /// The arms, in the order of the recipe.
     pub arms: Vec<Arm>,
     /// The points of the grid, excluded ones included.
     pub cells: Vec<Cell>,
@@ -172,7 +172,7 @@ pub struct Plan {
     pub hosts: HostSettings,
     /// How it is reported.
     pub report: ReportSettings,
-    /// What is worth knowing before it is run.
+    /// Warnings before it is run.
     #[serde(default)]
     pub warnings: Vec<crate::Problem>,
 }
@@ -257,7 +257,7 @@ impl Plan {
     }
 }
 
-/// What is compared: a strategy with its compression and communication settings.
+/// An arm of a comparison: a strategy with its compression and communication settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
     /// Unique: the strategy's `name`, else its kind, with the values of the axes that multiply it.

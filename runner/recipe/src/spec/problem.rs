@@ -1,4 +1,4 @@
-//! What is wrong with a recipe, in a form that can be drawn, printed as JSON, or stored.
+//! A problem of a recipe, in a form that can be drawn, printed as JSON, or stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Place {
     pub length: usize,
     /// The lines, at most three.
     pub excerpt: String,
-    /// What is said about the place; may be empty.
+    /// A remark on the place; may be empty.
     pub label: String,
 }
 

@@ -8,7 +8,7 @@ use crate::{AxisValue, Plan, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is searched over, by the beginning of its path: how a step is made of a gradient, and not what is trained on what.
+/// The settings that a search varies, by the beginning of their paths: how a step is made of a gradient, and neither model nor data.
 const SEARCHED: [&str; 2] = ["train.optimizer", "train.lr-schedule"];
 
 /// Whether an axis is a setting that arms search over, and no condition that they are compared under.

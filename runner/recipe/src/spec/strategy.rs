@@ -149,7 +149,7 @@ pub enum Strategy {
         average_every: Option<u64>,
         /// Linear layers are split whose ratio of computation to communication is above this.
         least_ccr: f64,
-        /// Which ranks add what is averaged.
+        /// Which ranks add the tensors that are averaged.
         #[serde(default, skip_serializing_if = "AveragedBy::is_workers")]
         averaged_by: AveragedBy,
     },

@@ -66,7 +66,7 @@ family! {
     }
 }
 
-/// What others need to know of a strategy, and what is the same for all of its settings.
+/// The properties of a strategy that other parts need, the same for all of its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Whether a worker's step needs those of other workers.

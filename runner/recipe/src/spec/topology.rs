@@ -177,7 +177,7 @@ impl Mixing {
         values
     }
 
-    /// 1 - max(|lambda_2|, |lambda_n|): what is lost, per step, of the slowest part of a disagreement. `None` where
+    /// 1 - max(|lambda_2|, |lambda_n|): the share that a step removes of the slowest part of a disagreement. `None` where
     /// no two can disagree, and where there are too many ranks to tell quickly.
     pub fn spectral_gap(&self) -> Option<f64> {
         if !(2..=MOST_RANKS).contains(&self.rows.len()) {

@@ -13,7 +13,7 @@ use std::fmt;
 pub enum Extent {
     /// Passes over the training set, of all ranks together.
     Epochs(f64),
-    /// Steps of all ranks together: each is one global batch, the last of an epoch what is left of it.
+    /// Steps of all ranks together: each is one global batch, the last of an epoch its remaining samples.
     Steps(u64),
 }
 
@@ -46,7 +46,7 @@ impl Extent {
     }
 }
 
-/// How the steps of an epoch lie on its samples: whole global batches, and what is left as the last, short one.
+/// How the steps of an epoch lie on its samples: whole global batches, and the remaining samples as the last, short one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     /// Samples of one pass.

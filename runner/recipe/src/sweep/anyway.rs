@@ -1,6 +1,6 @@
-//! What is wrong with a recipe anyway, whatever those of its values were meant to be that cannot be read.
+//! The problems that a recipe has whatever its unreadable values were meant to be.
 //!
-//! A value of the wrong type must not hide what is impossible elsewhere. Nor may it cause a problem of its own: with some
+//! A value of the wrong type must not hide a problem elsewhere. Nor may it cause a problem of its own: with some
 //! other number of workers the batch might be large enough. So the recipe is judged with several values in place of the
 //! unreadable one, and reports the problems of each.
 
@@ -84,7 +84,7 @@ fn candidates(key: &'static Key) -> Vec<Arc<Leaf>> {
     written.iter().filter_map(leaf).collect()
 }
 
-/// Small and large counts; only of what is not made, as samples and steps, the largest.
+/// Small and large counts; the largest only of things that planning does not make, as samples and steps.
 fn whole(least: u64, most: u64) -> Vec<String> {
     let large = if most > 1 << 20 { 1 << 20 } else { 256 };
     let some = [least, 2, 7, 64, large].into_iter().filter(|number| (least..=most).contains(number));

@@ -1,4 +1,4 @@
-//! Specifications of all cells, and what is wrong with them: said once, with the number of runs it touches.
+//! Specifications of all cells, and their problems: each said once, with the number of runs that it affects.
 
 use crate::files::Files;
 use crate::resolve::assign;

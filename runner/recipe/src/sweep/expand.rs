@@ -1,4 +1,4 @@
-//! From a checked recipe to cells: arms times conditions, minus what is excluded.
+//! From a checked recipe to cells: arms times conditions, minus excluded cells.
 
 use crate::query::condition::Subjects;
 use crate::resolve::assign;

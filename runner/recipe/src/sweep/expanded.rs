@@ -64,7 +64,7 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
         .collect()
 }
 
-/// Writes down what is the same for all cells on this machine, and might be another number on another one.
+/// Writes down the numbers that are the same for all cells on this machine, and might differ on another one.
 fn fill(settings: &mut Settings, swept: &[KeyId], around: &PlannedOn<'_>) {
     if let Some(threads) = around.threads.filter(|_| !swept.contains(&assign::THREADS.into())) {
         settings.put(assign::THREADS, Leaf::whole(u64::from(threads)));

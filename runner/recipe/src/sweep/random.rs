@@ -116,7 +116,7 @@ impl AxisReader<'_> {
         let points = self.points(&drawn, draws, seed, span)?;
         let before = self.findings.len();
         let dimension = self.zip(&lists(&drawn, &points));
-        // What is wrong with one draw of a key is wrong with all of them.
+        // A problem with one draw of a key is a problem with all of them.
         let mut said: Vec<(&'static str, Option<Span>)> = Vec::new();
         let new = self.findings.split_off(before);
         for finding in new {

@@ -1,4 +1,4 @@
-//! The checked recipe: settings of the sweep, of each strategy, and what is varied.
+//! The checked recipe: settings of the sweep, of each strategy, and the axes.
 
 use crate::keys::key::Key;
 use crate::keys::lookup::{self, KeyId, id};
@@ -42,7 +42,7 @@ pub(crate) struct Recipe {
     pub(crate) sections: BTreeMap<String, Span>,
     /// Whether a value was wrong, so that there is no plan.
     pub(crate) broken: bool,
-    /// Whether what is varied could not be read, or no strategy could.
+    /// Whether an axis could not be read, or no strategy could.
     pub(crate) cells_unknown: bool,
     /// Keys of the top level whose value is wrong.
     unreadable: BTreeSet<KeyId>,
@@ -93,7 +93,7 @@ pub(crate) struct Exclusion {
     pub(crate) span: Option<Span>,
 }
 
-/// Reads a merged tree; what is wrong with it goes to the loader's findings.
+/// Reads a merged tree; its problems go to the loader's findings.
 pub(crate) fn read(loader: &mut Loader<'_>, table: &Table) -> Recipe {
     let Loader { sources, findings, .. } = loader;
     turning::refuse(table, findings);

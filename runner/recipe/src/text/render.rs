@@ -78,7 +78,7 @@ fn snippet(place: &Place, kind: AnnotationKind) -> Snippet<'_, annotate_snippets
         .annotation(kind.span(span).label(label))
 }
 
-/// What is said besides; it may quote files and arguments.
+/// The notes; they may quote files and arguments.
 fn lines(problem: &Problem) -> Vec<String> {
     let mut lines = problem.notes.clone();
     if let Some(affected) = &problem.affected {

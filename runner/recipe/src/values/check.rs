@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn value(&mut self, id: KeyId, path: &str, entry: &Entry) {
         let key = id.key();
         if key.later {
-            // What is off in this version may be written down as off.
+            // A key of a later version may be written down as off.
             if !matches!((&key.kind, &entry.item.value), (Kind::Flag, Value::Flag(false))) {
                 self.findings.push(later(path, entry));
             }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use recipe::PlanRequest;
 use std::path::Path;
 
-/// Plans, draws what is wrong, and forgets it.
+/// Plans, draws the problems, and forgets them.
 fn survive(text: &str, overrides: &[String], sweeps: &[String], only: Option<&str>) {
     let desk = Desk::with(text).and("base.toml", "[train]\nsteps = 3\n");
     let request = PlanRequest { overrides, sweeps, only, ..PlanRequest::new(Path::new("recipe.toml")) };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Desk {
     files: BTreeMap<PathBuf, String>,
-    /// Folders with arrays, or with what is wrong about them.
+    /// Folders with arrays, or with their problems.
     arrays: BTreeMap<PathBuf, Result<ArrayProfile, Vec<ArrayProblem>>>,
 }
 

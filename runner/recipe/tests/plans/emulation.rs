@@ -98,7 +98,7 @@ fn they_are_conditions_and_survive_being_written_down() {
     );
     let hashes: std::collections::BTreeSet<&str> =
         plan.cells.iter().map(|cell| cell.config_hash.as_str()).collect();
-    assert_eq!(hashes.len(), 8, "what is emulated is part of a run's identity");
+    assert_eq!(hashes.len(), 8, "the emulation is part of a run's identity");
     let again = Desk::with(&plan.expanded).plan().unwrap();
     assert_eq!(again.cells, plan.cells);
 }

@@ -1,4 +1,4 @@
-//! What is said about recipes whose parts cannot work together.
+//! The problems of recipes whose parts cannot work together.
 
 use crate::problems::check;
 

@@ -1,4 +1,4 @@
-//! What is said about layers that do not fit, and about models that cannot be trained in groups, on texts, or from a file.
+//! The problems of layers that do not fit, and of models that cannot be trained in groups, on texts, or from a file.
 
 use crate::problems::check;
 

@@ -1,4 +1,4 @@
-//! Labelled texts and the models for them: shapes and weights by their formulas, and what is refused.
+//! Labelled texts and the models for them: shapes and weights by their formulas, and refused combinations.
 
 use crate::desk::Desk;
 use recipe::{

@@ -1,4 +1,4 @@
-//! Whole recipes: what they expand to, and what is said about wrong ones.
+//! Whole recipes: their plans, and the problems of wrong ones.
 
 #![expect(
     clippy::expect_used,

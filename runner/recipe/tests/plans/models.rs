@@ -172,7 +172,7 @@ fn residual_blocks_sum_their_layers() {
     assert_eq!(kept, 6 * size);
 }
 
-/// A run's identity is a digest of what is stored of it: what is newer than a stored run is left out where it changes nothing.
+/// A run's identity is a digest of its stored form: a field newer than a stored run is left out where it changes nothing.
 #[test]
 fn models_of_earlier_versions_are_stored_as_they_were() {
     let keys =

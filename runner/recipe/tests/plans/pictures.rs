@@ -147,7 +147,7 @@ fn what_is_no_image_does_not_change() {
     assert_eq!(misspelt.len(), 1);
 }
 
-/// A run's identity is a digest of what is stored of it: what is newer than a stored run is left out where it changes nothing.
+/// A run's identity is a digest of its stored form: a field newer than a stored run is left out where it changes nothing.
 #[test]
 fn data_that_do_not_change_are_stored_as_they_were() {
     let keys = |augment: &str| {

@@ -31,7 +31,7 @@ fn each_strategy_may_have_a_rate_of_its_own() {
     let left_out: Vec<usize> = (0..8).filter(|cell| plan.cells[*cell].excluded.is_some()).collect();
     assert_eq!(left_out, [3]);
     assert_eq!(plan.arms[3].name, "async-sgd lr=0.02");
-    // What is stored of a strategy are all of its keys.
+    // The stored form of a strategy has all of its keys.
     let again = planned(&Desk::with(&plan.expanded));
     assert_eq!((again.cells, again.arms), (plan.cells, plan.arms));
 }
@@ -66,7 +66,7 @@ fn the_command_line_changes_what_is_planned() {
     assert_eq!(plan.cells[0].spec.train.optimizer.lr, 0.3);
     assert_eq!(plan.cells[0].spec.dataset.source, Source::Mnist { path: "/desk/data/other".into() });
     assert!(plan.cells[0].excluded.as_deref().is_some_and(|reason| reason.contains("--only")));
-    // What is stored plans to the same runs without the command line.
+    // The stored recipe plans to the same runs without the command line.
     let again = planned(&Desk::with(&plan.expanded));
     assert_eq!(again.runs, plan.runs);
     assert!(

@@ -1,4 +1,4 @@
-//! What is said about wrong recipes: one snapshot for each group of rules.
+//! The problems of wrong recipes: one snapshot for each group of rules.
 
 use crate::desk::{Desk, MACHINE};
 use ::recipe::PlanRequest;
@@ -181,7 +181,7 @@ fn keys_and_values() {
     );
 }
 
-/// The codes of what is wrong with a recipe.
+/// The codes of a recipe's problems.
 fn codes(changes: &[&str]) -> Vec<String> {
     let problems = Desk::with(&recipe(changes)).plan().expect_err("it is wrong");
     problems.list.into_iter().map(|problem| problem.code).collect()
@@ -221,7 +221,7 @@ fn what_is_wrong_anyway_is_told_beside_what_cannot_be_read() {
         codes(&["[nodes]\nuse = [\"local*2\"]", "[sweep.axes]\nnodes.workers = [1, 4, 8]"]),
         ["R107", "R107"]
     );
-    // What is missing is missing; what cannot be read is not.
+    // An unreadable key is not reported as missing, too.
     assert_eq!(codes(&["[train]\nepochs = true"]), ["R010", "R011"]);
     assert_eq!(codes(&["[train]\nglobal-batch = true\nepochs = 2"]), ["R011"]);
     // Where it is not known which cells there are, nothing is known about them.

@@ -1,4 +1,4 @@
-//! What is said about wrong axes, draws and inclusions.
+//! The problems of wrong axes, draws and inclusions.
 
 use crate::desk::Desk;
 use crate::problems::{check, recipe};

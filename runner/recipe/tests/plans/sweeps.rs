@@ -98,7 +98,7 @@ fn random_values_lie_in_their_ranges_and_more_draws_leave_them_as_they_are() {
     let seeds: BTreeSet<String> = drawn(&many, "dataset.seed").iter().map(f64::to_string).collect();
     assert_eq!(seeds, ["3", "5"].map(str::to_owned).into());
     assert_ne!(drawn(&sweep(5, "\nseed = 2"), "train.optimizer.lr"), lr[..5]);
-    // What is run says what was drawn.
+    // The expanded recipe has the values that were drawn.
     let written = crate::desk::Desk::with(&many.expanded).plan().expect("the expanded recipe");
     assert_eq!(labels(&written), labels(&many));
     assert!(!many.expanded.contains("sweep.random"), "{}", many.expanded);

@@ -1,4 +1,4 @@
-//! Texts and the models for them: shapes and weights by their formulas, and what is refused.
+//! Texts and the models for them: shapes and weights by their formulas, and refused combinations.
 
 use crate::desk::Desk;
 use recipe::{Init, Metric, ModelPartition, Plan, Problems, Shape, Source, TextProfile, TextTokens};

@@ -196,7 +196,7 @@ impl Content {
         })
     }
 
-    /// Whether its numbers are such that no sum or product of them exceeds what is computed with.
+    /// Whether its numbers are so small that no sum or product of them overflows.
     fn is_plausible(&self) -> bool {
         let plan = &self.entry.plan;
         let report = &plan.report;
@@ -209,7 +209,7 @@ impl Content {
         self.entry.plan.cells.iter().map(|cell| serde_json::to_value(&cell.spec).unwrap_or_default())
     }
 
-    /// What is shown of it in tables and sentences, and was a single line where it was made.
+    /// The texts that tables and sentences show of it; each was a single line where it was made.
     fn names(&self) -> impl Iterator<Item = &str> {
         let SweepEntry { plan, version, recipe_path, commit, driver, .. } = &self.entry;
         let of_plan = [&plan.name, version, recipe_path, &driver.host].into_iter();

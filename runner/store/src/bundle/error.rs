@@ -56,7 +56,7 @@ pub enum BundleError {
     #[error("{} cannot be bundled: {reason}", .path.display())]
     Unbundled {
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// Its problem, and the cure.
         reason: String,
     },
 }

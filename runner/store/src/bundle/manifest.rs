@@ -148,7 +148,7 @@ mod tests {
         Manifest::read(value.to_string().as_bytes(), Path::new("x.tar.gz")).map_err(|error| error.to_string())
     }
 
-    /// A change of a good manifest, and what is said of it.
+    /// A change of a good manifest, and its error.
     type Case<'c> = (&'c dyn Fn(&mut Value), &'c str);
 
     #[test]

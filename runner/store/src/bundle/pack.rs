@@ -312,7 +312,7 @@ fn append_as(
     archive.append(&header, bytes)
 }
 
-/// Digests and counts what passes.
+/// Digests and counts the bytes written.
 struct Digesting<W> {
     inner: W,
     digest: Sha256,
@@ -332,7 +332,7 @@ impl<W: Write> Write for Digesting<W> {
     }
 }
 
-/// The same of what is read.
+/// Digests and counts the bytes read.
 struct Checked<R> {
     inner: R,
     digest: Sha256,

@@ -1,4 +1,4 @@
-//! What is kept of the steps of an attempt that has ended: of each lane every n-th step, so that about [`CURVE`] remain, and
+//! The steps that are kept of an attempt that has ended: of each lane every n-th step, so that about [`CURVE`] remain, and
 //! the slowest of each rank; on all ranks, the steps at which a loss is extreme or not finite; steps whose spans are kept; and
 //! histograms of all steady ones. Medians, percentiles and the points of curves are the same before and after it.
 
@@ -193,7 +193,7 @@ mod tests {
             .copied()
             .collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
-        // What stays is what is chosen again.
+        // The steps that stay are chosen again.
         assert_eq!(kept(&found), found);
         let few: Vec<(u64, u64)> = (0..=CURVE).map(|step| (step, step)).collect();
         assert_eq!(kept(&few), few);

@@ -40,7 +40,7 @@ impl Store {
         Ok(found)
     }
 
-    /// What is said of sweeps, by their ids; one of which nothing is said is left out.
+    /// The annotations of sweeps, by their ids; a sweep without any is left out.
     pub async fn annotations(&self) -> Result<BTreeMap<String, Annotations>, StoreError> {
         let mut reader = self.reader.acquire().await?;
         annotations(&mut reader).await

@@ -50,7 +50,7 @@ async fn summed_up(
     Ok((builder.finish(transfers_of(connection, attempt).await?), histograms))
 }
 
-/// What is kept of an attempt that has ended, beside its rows.
+/// The totals that are kept of an attempt that has ended, beside its rows.
 pub(crate) struct Totals {
     pub(crate) summary: Summary,
     /// Nothing if the run has no target.
@@ -78,7 +78,7 @@ impl Totals {
     }
 }
 
-/// Derives what is kept of an attempt. It reads all of its steps, so that no lock must be held.
+/// Derives the totals of an attempt. It reads all of its steps, so that no lock must be held.
 pub(crate) async fn totals_of(
     connection: &mut SqliteConnection,
     attempt: AttemptId,

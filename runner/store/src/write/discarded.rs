@@ -20,7 +20,7 @@ pub(crate) struct Discarded {
     spans: Vec<(i64, u64)>,
 }
 
-/// What is removed in one transaction.
+/// The rows that one transaction removes.
 pub(crate) enum Part<'a> {
     Steps(&'a [(i64, u64, u32)]),
     Spans(&'a [(i64, u64)]),

@@ -31,8 +31,8 @@ impl Store {
         Ok(Ending { attempt, place, totals, packed })
     }
 
-    /// Removes what is not kept, once the end is recorded. A failure costs space and nothing else: the steps and the log that
-    /// remain are more than what is kept, and say the same.
+    /// Removes the steps that are not kept, once the end is recorded. A failure costs space and nothing else: the steps and the log that
+    /// remain are more than the part to keep, and say the same.
     pub(crate) async fn roll_up(&self, ending: Ending) {
         let Ending { attempt, place, totals, packed } = ending;
         if let Some(Err(error)) = packed.map(PackedLog::install) {

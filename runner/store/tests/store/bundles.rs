@@ -1,4 +1,4 @@
-//! Bundles between honest stores: what is exported is what is imported, and it is so once.
+//! Bundles between honest stores: the exported sweeps are those imported, each once.
 
 use crate::rebuild::{dump, history};
 use crate::world::{attempt, begin, end, plan};

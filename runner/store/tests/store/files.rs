@@ -1,4 +1,4 @@
-//! The file itself: its rights, and what is none of ours.
+//! The file itself: its permissions, and files of other programs.
 
 use crate::world::{begin, fresh, plan};
 use sqlx::{Connection, SqliteConnection};

@@ -19,7 +19,7 @@ use tracing::{Metadata, Subscriber};
 const FOLDER: &str = "STORE_TEST_FULL_DISK";
 const STEPS: u64 = 1_200;
 
-/// What is said to the user.
+/// The messages to the user.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<String>>);
 

@@ -18,7 +18,7 @@ fn gossip() -> Strategy {
     Strategy::AdPsgd { topology: Topology::Ring, averaging: Averaging::EachStep }
 }
 
-/// Ends run number 1 of the plan with these events; answers what is kept of it, which is what was seen before the end.
+/// Ends run number 1 of the plan with these events; returns the row kept of it, which equals the row before the end.
 async fn ended(plan: &Plan, events: &[Event]) -> AttemptRow {
     let folder = tempfile::tempdir().unwrap();
     let store = fresh(folder.path()).await;

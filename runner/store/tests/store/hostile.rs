@@ -106,7 +106,7 @@ async fn good() -> (tempfile::TempDir, PathBuf) {
     (folder, file)
 }
 
-/// An import of this bundle must fail and leave nothing; returns what is said.
+/// An import of this bundle must fail and leave nothing; returns its error.
 async fn refused(here: &Path, bundle: &Path) -> String {
     let database = place(here).join(DATABASE);
     Store::open(&place(here)).await.unwrap().close().await;
@@ -147,7 +147,7 @@ async fn a_bundle_that_was_cut_or_changed_at_any_place_is_refused() {
     imported(here.path(), &file).await.unwrap();
 }
 
-/// What a forger does to a bundle, and what is said of it.
+/// A forger's change of a bundle, and the error of its import.
 type Forgery = (&'static str, fn(&mut Apart));
 
 #[tokio::test]
@@ -219,7 +219,7 @@ fn entry<'l>(lines: &'l mut [Value], name: &str) -> &'l mut Value {
     lines.iter_mut().find_map(|line| line.get_mut(name)).unwrap()
 }
 
-/// What a forger writes into a journal, and what is said of it.
+/// A forger's change of a journal, and the error of its import.
 type Lie = (&'static str, fn(&mut Vec<Value>));
 
 #[tokio::test]

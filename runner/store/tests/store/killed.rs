@@ -27,7 +27,7 @@ async fn child_that_writes() {
     }
 }
 
-/// Kills a child once it has committed `steps`; answers the last one that it is known to have committed.
+/// Kills a child once it has committed `steps`; returns the last one that it is known to have committed.
 fn kill_after(folder: &std::path::Path, steps: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "killed::child_that_writes", "--nocapture"])

@@ -1,4 +1,4 @@
-//! What is removed, what stays, and what a rebuilt database says of it.
+//! The runs that `prune` removes, those that stay, and both in a rebuilt database.
 
 use crate::rebuild::dump;
 use crate::world::{attempt, begin, end, events, fresh, plan};

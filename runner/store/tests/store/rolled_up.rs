@@ -1,4 +1,4 @@
-//! What is kept of the steps of a run that has ended.
+//! The steps that are kept of a run that has ended.
 
 use crate::rebuild::dump;
 use crate::thinned::{traced, usual};

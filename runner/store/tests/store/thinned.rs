@@ -1,4 +1,4 @@
-//! What is kept of the losses and the spans of a long run that has ended, and what happens where the disk is full.
+//! The losses and the spans that are kept of a long run that has ended, and what happens where the disk is full.
 
 use crate::rebuild::dump;
 use crate::rolled_up::{exported, reported, seen};

@@ -249,7 +249,7 @@ pub(crate) fn events(steps: u64) -> Vec<Event> {
         standing: Standing::Judged,
         group: None,
         sha256: String::new(),
-        answers: true,
+        digested: true,
     }));
     events
 }

@@ -12,7 +12,7 @@ use recipe::{Augmentation, Shape};
 
 /// Pixels by which an image is padded on each side before it is cut back (He et al. 2016, section 4.2).
 const PADDING: usize = 4;
-/// By how much the padded image is wider and higher than what is cut out of it.
+/// By how much the padded image is wider and higher than the part cut out of it.
 const ROOM: Offset = Offset { across: 2 * PADDING, down: 2 * PADDING };
 
 /// How one picture is changed in one pass.
@@ -39,7 +39,7 @@ impl Change {
         Self { what, across, down, flip: draws.next_u32() & 1 == 1 }
     }
 
-    /// The left upper corner of what is cut out of a picture that is wider and higher by `room`; `None` where that is not random.
+    /// The left upper corner of the part cut out of a picture that is wider and higher by `room`; `None` where that is not random.
     pub fn corner(self, room: Offset) -> Option<Offset> {
         let corner = || Offset { across: place(self.across, room.across), down: place(self.down, room.down) };
         self.what.crop.then(corner)
@@ -51,7 +51,7 @@ impl Change {
     }
 
     /// Changes the normalised values of an image in place: pixels that come from outside of it are 0, which is the mean of a
-    /// channel that is normalised. What is no image stays as it is.
+    /// channel that is normalised. Other examples stay as they are.
     pub fn apply(self, shape: Shape, values: &mut [f32]) {
         let Shape::Image(_, rows, columns) = shape else { return };
         if let Some(corner) = self.corner(ROOM) {

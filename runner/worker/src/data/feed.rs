@@ -1,8 +1,8 @@
 //! The batches that a learner trains on, made ready before it asks for them where that takes time.
 //!
 //! Pictures in files are decoded while the step before is computed: the strategy's context says which batches come next, a thread
-//! of this rank makes their values, and what the step waits for is the rest, in the phase `data`. What is ready is only ever
-//! *found* here: a batch that was not announced is made when it is asked for, with the same values.
+//! of this rank makes their values, and what the step waits for is the rest, in the phase `data`. A ready batch is only ever
+//! *found* here: one that was not announced is made when it is asked for, with the same values.
 
 use super::{DataError, DataSet};
 use std::collections::VecDeque;

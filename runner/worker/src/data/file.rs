@@ -74,7 +74,7 @@ pub(super) struct Content<'a> {
 }
 
 impl Content<'_> {
-    /// Up to `len` bytes; fewer at the end of the file. What is allocated is at most about twice what comes.
+    /// Up to `len` bytes; fewer at the end of the file. The allocation is at most about twice the bytes read.
     pub(super) fn up_to(&mut self, len: u64) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         let read = self.reader.by_ref().take(len).read_to_end(&mut bytes);

@@ -20,7 +20,7 @@ pub(super) const NORMAL: [Normal; 3] = [
     Normal { mean: 0.406, deviation: 0.225 },
 ];
 
-/// The pictures of a split, and what is seen of each.
+/// The pictures of a split, and the part seen of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PictureFiles {
     folder: Arc<PictureFolder>,

@@ -13,9 +13,9 @@ use strategies::Batch;
 /// Part of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// What is trained on.
+    /// The samples to train on.
     Training,
-    /// What was held out of the training file, to choose by.
+    /// Samples held out of the training file, to choose by.
     Validation,
     /// What nothing is chosen by.
     Test,
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn each_channel_is_normalised_by_its_own_mean_and_deviation() {
         let set = DataSet::new(loaded(), 0.5, 0).unwrap();
-        assert_eq!(set.training_ids().len(), 1, "what is held out still counts");
+        assert_eq!(set.training_ids().len(), 1, "held-out samples still count");
         let [first, second] = set.normal() else { panic!("two channels") };
         assert!((first.mean - 0.5).abs() < 1e-15 && (first.deviation - 0.5).abs() < 1e-15);
         assert!((second.mean - 10.0 / 255.0).abs() < 1e-15);

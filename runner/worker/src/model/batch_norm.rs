@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use tch::{Kind, TchError, Tensor};
 
-/// What is added to a variance before its root is taken; the default of PyTorch and Caffe.
+/// Added to a variance before its root is taken; the default of PyTorch and Caffe.
 const EPSILON: f64 = 1e-5;
 /// No running mean is kept.
 const NO_MOMENTUM: f64 = 0.0;

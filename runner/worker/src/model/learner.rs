@@ -21,7 +21,7 @@ use tch::{TchError, Tensor};
 
 /// A model in libtorch, on the CPU, over the examples of a data set.
 ///
-/// Weights and gradients are the caller's flat memory; what is kept here are the activations of the batch
+/// Weights and gradients are the caller's flat memory; the learner keeps the activations of the batch
 /// that is on its way.
 pub struct TorchLearner {
     /// The model as described.

@@ -9,7 +9,7 @@ use tch::{Kind, TchError, Tensor};
 
 /// PyTorch's name of the formula with the error function.
 pub(super) const EXACT_GELU: &str = "none";
-/// What is added to a variance before its root is taken; PyTorch's default.
+/// Added to a variance before its root is taken; PyTorch's default.
 const EPSILON: f64 = 1e-5;
 
 /// What a linear layer multiplies, in rows: those of a batch, or the positions of all its texts. An image counts as the vector of

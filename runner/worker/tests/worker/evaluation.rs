@@ -23,7 +23,7 @@ fn record(file: &str) -> SnapshotRecord {
         standing: Standing::Judged,
         group: None,
         sha256: String::new(),
-        answers: true,
+        digested: true,
     }
 }
 

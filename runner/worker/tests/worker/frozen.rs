@@ -87,7 +87,7 @@ fn frozen_weights_are_drawn_from_the_seed_and_stay_out_of_the_flat_vector() {
     assert_eq!(one.0.len(), model.weighted_layers().iter().map(recipe::WeightedLayer::size).sum::<usize>());
 }
 
-/// What is evaluated depends on them, and not on the batch size.
+/// Evaluations depend on them, and not on the batch size.
 #[test]
 fn evaluation_uses_the_frozen_weights() {
     let data = drawn(200, 50, 0.0);

@@ -119,7 +119,7 @@ fn part_of(rank: u32, step: u64, last: bool) -> SnapshotRecord {
         standing: Standing::Member,
         group: Some(SnapshotGroup { size: 3, judged: true }),
         sha256: String::new(),
-        answers: true,
+        digested: true,
     }
 }
 

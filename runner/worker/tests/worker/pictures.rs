@@ -14,7 +14,7 @@ const BOTH: Augmentation = Augmentation { crop: true, flip: true };
 const RESIZE: u32 = 12;
 const CROP: u32 = 8;
 
-/// A picture of no particular kind, larger than what is seen of it.
+/// A picture of no particular kind, larger than the part seen of it.
 fn picture(seed: u32) -> Picture {
     let (width, height) = (12 + seed as usize % 7, 12 + seed as usize % 5);
     let mut state = seed;
@@ -78,7 +78,7 @@ fn what_is_seen_is_the_middle_normalised_by_the_constants_of_imagenet() {
             expected
                 .extend(channel.iter().map(|pixel| ((f64::from(*pixel) / 255.0 - mean) / deviation) as f32));
         }
-        // Evaluations see what is there, whatever the recipe changes in training.
+        // Evaluations see the file's picture, whatever the recipe changes in training.
         assert_eq!(bits(data.values(Split::Test, &[position]).unwrap()), bits(expected), "{position}");
     }
 }

@@ -8,7 +8,7 @@ use strategies::{Batch, Learner, Vector};
 use worker::data::{DataSet, Split};
 use worker::model::{Evaluation, TorchLearner, TrainedModel};
 
-/// Trains with batches of 100 in an order that changes each epoch; answers the evaluation after each epoch.
+/// Trains with batches of 100 in an order that changes each epoch; returns the evaluation after each epoch.
 pub(crate) fn train(model: LayeredModel, data: &Arc<DataSet>, epochs: u64, rate: f32) -> Vec<Evaluation> {
     worker::threads::compute_with(1);
     let mut learner = TorchLearner::new(model, data.clone(), 1).unwrap();

@@ -67,7 +67,7 @@ mod tests {
             _ => bail!("does not match"),
         };
         let result = obtain(&path, download, check);
-        assert_eq!(result.is_ok(), path.exists(), "what is broken does not stay");
+        assert_eq!(result.is_ok(), path.exists(), "a broken archive does not stay");
         (result, asked.get())
     }
 

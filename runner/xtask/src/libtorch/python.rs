@@ -98,7 +98,7 @@ mod tests {
             .expect("made");
     }
 
-    /// Answers one request with a content that is announced as `announced` bytes long.
+    /// Replies to one request with a content that is announced as `announced` bytes long.
     fn serve_once(content: &'static [u8], announced: usize) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/libtorch.zip", listener.local_addr().expect("an address"));

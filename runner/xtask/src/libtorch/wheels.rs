@@ -128,7 +128,7 @@ mod tests {
             asked += 1;
             content.map(|content| fs::write(&path, content).expect("written")).context("no network")
         });
-        assert_eq!(result.is_ok(), path.exists(), "what is broken does not stay");
+        assert_eq!(result.is_ok(), path.exists(), "a broken wheel does not stay");
         (result, asked)
     }
 

@@ -22,7 +22,7 @@
 //! the first of T is therefore independent of T, which makes T persistent. So does it if no lane of the rank can ever go on:
 //! then each message for it is a persistent set. Where no rank is like that, all events are tried.
 //!
-//! All this holds for lanes that share nothing but what is in a `Shared`: weights that a server changes without a lock are
+//! All this holds for lanes that share nothing but the content of a `Shared`: weights that a server changes without a lock are
 //! not seen here. Nor does it hold where credits are bounded, because one rank's receiving lets another send: there all
 //! events are tried.
 //!

@@ -49,7 +49,7 @@ impl Compared {
         chosen.into_iter().map(|(_, chosen)| chosen).collect()
     }
 
-    /// What is compared with what, and what differs beside it, with the style of each.
+    /// The two sides, and the differences beside the settings compared, with the style of each.
     fn facts(&self) -> Vec<(Style, String)> {
         let side = |(name, side): (&String, &Selected)| (PLAIN, format!("{name}: {}", described(side)));
         let mut facts: Vec<(Style, String)> = self.names.iter().zip(&self.sides).map(side).collect();

@@ -67,7 +67,7 @@ fn what_was_set_aside_before_the_target_is_still_evaluated() {
     assert!(play.said().ends_with("=evaluating discard-6 leave-E"));
 }
 
-/// What is said from the end of the ranks on, when every snapshot is evaluated in turn.
+/// The lines from the end of the ranks on, when every snapshot is evaluated in turn.
 fn evaluated_after(events: &str) -> String {
     let mut play = Play::new(later()).play(BEGIN).play(events).play(LEAVE);
     for _ in 0..8 {

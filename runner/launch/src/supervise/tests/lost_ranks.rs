@@ -1,4 +1,4 @@
-//! Ranks that a run can spare: which, when, and what is said about it.
+//! Ranks that a run can spare: which, when, and the report of their loss.
 
 use super::*;
 use crate::{End, LostRank};

@@ -277,7 +277,7 @@ fn snapshot(rank: Rank, step: u64) -> SnapshotRecord {
         standing: Standing::Judged,
         group: None,
         sha256: String::new(),
-        answers: true,
+        digested: true,
     }
 }
 

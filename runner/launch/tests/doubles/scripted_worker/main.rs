@@ -269,7 +269,7 @@ impl Actor {
             standing: Standing::Judged,
             group: None,
             sha256: recipe::hex(&Sha256::digest(bytes)),
-            answers: true,
+            digested: true,
         }));
     }
 

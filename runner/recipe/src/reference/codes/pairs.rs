@@ -153,7 +153,7 @@ pub(super) const PAIRS: &[Code] = &[
     code(
         "R130",
         "a code with nothing to code",
-        "Codes are for gradients. Weights are less tolerant of what is lost (Li et al., Pipe-SGD, section 3.2): they \
+        "Codes are for gradients. Weights are less tolerant of coding errors (Li et al., Pipe-SGD, section 3.2): they \
          are coded with `compression.parameters = true` only, which needs a strategy that sends any. A strategy that \
          sends nothing else takes no other code, and no error feedback: there is no next gradient to add to.",
     ),
@@ -268,14 +268,14 @@ pub(super) const PAIRS: &[Code] = &[
     code(
         "R152",
         "a projection without an all-reduce",
-        "`random-k` and `powersgd` are linear: all ranks project their gradients alike, and an all-reduce adds what is \
-         left. It needs a strategy that all-reduces gradients: `d-sync` or `pipe-sgd`.",
+        "`random-k` and `powersgd` are linear: all ranks project their gradients alike, and an all-reduce adds the \
+         projections. It needs a strategy that all-reduces gradients: `d-sync` or `pipe-sgd`.",
     ),
     code(
         "R153",
         "error feedback that never settles",
-        "Error feedback adds to the next gradient what was lost of this one. Where a code's noise can be larger than what \
-         it codes, what is remembered can grow from step to step. Such codes are right on average and need no memory \
+        "Error feedback adds the coding error of this gradient to the next one. Where a code's noise can be larger than the \
+         coded vector, the remembered error can grow from step to step. Such codes are right on average and need no memory \
          (Karimireddy et al., ICML 2019, needs a contraction).",
     ),
     code(
@@ -306,7 +306,7 @@ pub(super) const PAIRS: &[Code] = &[
         "R158",
         "too many workers for one range",
         "With `compression.range = \"gradient\"` a step is a (127 - p)th of the sum of the p workers' largest elements: the other \
-         p steps are for what is rounded on the way. Error feedback remembers up to half a step for each worker (and for each \
+         p steps are for rounding on the way. Error feedback remembers up to half a step for each worker (and for each \
          partner in `recursive-doubling`), which widens the next range; where m memories make that half of m / (127 - p) of it, \
          1 or more, it would grow without end.",
     ),

@@ -79,7 +79,7 @@ pub(super) const VALUES: &[Code] = &[
     code(
         "R019",
         "the name of a setting",
-        "Papers give names to what is a setting of a more general strategy here; the message says which.",
+        "Some methods of papers are settings of a more general strategy here; the message names the setting.",
     ),
     code(
         "R020",
@@ -131,8 +131,8 @@ pub(super) const VALUES: &[Code] = &[
     code(
         "R033",
         "axes of arms and of conditions in lockstep",
-        "An axis over a strategy, its communication or compression multiplies arms: what is compared. Any other \
-         multiplies conditions: under which it is compared. One axis cannot be both.",
+        "An axis over a strategy, its communication or compression multiplies arms, which are compared. Any other \
+         multiplies conditions, under which they are compared. One axis cannot be both.",
     ),
     code(
         "R034",

@@ -343,7 +343,7 @@ fn together(children: &[String]) -> String {
     }
 }
 
-/// What is no number equals itself.
+/// A NaN equals itself.
 const NAN_EQUALS_NAN: bool = true;
 const CURE: &str =
     "take norms with running statistics, or `nn.GroupNorm`, and `torch.jit.script`: a trace keeps its mode";
@@ -370,7 +370,7 @@ enum Place {
 /// What layers make of a copy of `x`, which they may change.
 fn scores(module: &ScriptModule, layers: &[Found], x: &Tensor) -> Result<Tensor, TchError> {
     tch::no_grad(|| {
-        // What is random is the same each time.
+        // Random numbers are the same each time.
         tch::manual_seed(0);
         let mut y = x.f_mul_scalar(1.0)?;
         for Found { layer, .. } in layers {

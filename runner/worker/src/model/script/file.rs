@@ -98,7 +98,7 @@ impl Script {
             let own = layer.parameters.iter().map(|described| taken(&mut named, described, file));
             tensors.push(own.collect::<Result<Vec<Tensor>, ModelError>>()?);
         }
-        // What is not listed stays as it is in the file.
+        // Tensors that are not listed stay as they are in the file.
         for frozen in named.into_values() {
             let _ = frozen.f_set_requires_grad(false).map_err(failed)?;
         }

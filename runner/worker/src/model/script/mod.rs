@@ -49,7 +49,7 @@ struct Recorded {
 }
 
 impl ScriptLearner {
-    /// A learner of the described file on `data`; `seed` is the run's, of what is random in training.
+    /// A learner of the described file on `data`; `seed` is the run's, for random numbers in training.
     pub fn new(described: ModelFile, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
         let script = Script::load(&described, Mode::Training)?;
         let values = script
@@ -79,7 +79,7 @@ impl ScriptLearner {
             .ok_or_else(|| wrong(format!("there is no layer {layer}; the model has {}", layers.len())))
     }
 
-    /// Seeds libtorch's generator for a layer of the loaded examples, so that what is random in the script follows them.
+    /// Seeds libtorch's generator for a layer of the loaded examples, so that the script's random numbers follow them.
     fn seed_generator(&self, layer: usize) {
         let mut words = vec![self.batch.epoch, layer as u64];
         words.extend(self.batch.examples.iter().map(|example| u64::from(*example)));
