@@ -33,6 +33,7 @@ fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
     scene.world.jitter = 0.1;
     // Servers are not what workers wait for.
     (scene.world.costs.update, scene.world.costs.code) = (0.1, 0.01);
+    scene.world.link.latency = Nanos(50);
     let learner = scene.learner();
     let layout = strategies::Learner::layout(&learner);
     let (layers, size) = (layout.layers().len(), layout.size());
