@@ -18,7 +18,7 @@ const AT: u64 = 10;
 const UNTIL: u64 = 30;
 const SLOWNESS: f64 = 4.0;
 /// Some ten steps long.
-const PAUSE: Duration = Duration::from_nanos(100_000);
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Four workers that are alike, with the servers that the strategy needs.
 fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
