@@ -37,8 +37,10 @@ fn arm(kind: StrategyKind) -> &'static str {
 
 /// Three workers whose steps take 10 ms, as fast as the machine may be.
 fn recipe(arms: &[&str], faults: &[&str]) -> String {
-    let strategies: String = arms.iter().map(|arm| format!("[[strategy]]\n{arm}\n")).collect();
-    let faults: String = faults.iter().map(|fault| format!("[[faults]]\n{fault}\n")).collect();
+    let each = |head: &str, bodies: &[&str]| -> String {
+        bodies.iter().flat_map(|body| [head, "\n", body, "\n"]).collect()
+    };
+    let (strategies, faults) = (each("[[strategy]]", arms), each("[[faults]]", faults));
     format!(
         r#"
 schema = 1

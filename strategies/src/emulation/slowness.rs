@@ -99,7 +99,7 @@ mod tests {
         let action = FaultAction::Slow { compute: 2.0, until: Some(9) };
         let faults = [PlannedFault { rank: 1, step: 7, action }];
         let slow = |rank| of(&[FOUR], 1, rank).with_faults(&faults);
-        assert_eq!([6, 7, 8, 9].map(|step| slow(1).compute(step)), [4.0, 8.0, 8.0, 4.0]);
+        assert_eq!([6, 7, 8, 9].map(|step| slow(1).compute(step) as u32), [4, 8, 8, 4]);
         assert!(of(&[], 1, 1).with_faults(&faults).computes_slowly());
         assert!(!of(&[], 1, 2).with_faults(&faults).computes_slowly());
     }

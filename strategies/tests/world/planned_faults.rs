@@ -18,7 +18,7 @@ const AT: u64 = 10;
 const UNTIL: u64 = 30;
 const SLOWNESS: f64 = 4.0;
 /// Some ten steps long.
-const PAUSE: Duration = Duration::from_nanos(100_000);
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Four workers that are alike, with the servers that the strategy needs.
 fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
@@ -33,6 +33,7 @@ fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
     scene.world.jitter = 0.1;
     // Servers are not what workers wait for.
     (scene.world.costs.update, scene.world.costs.code) = (0.1, 0.01);
+    scene.world.link.latency = Nanos(50);
     let learner = scene.learner();
     let layout = strategies::Learner::layout(&learner);
     let (layers, size) = (layout.layers().len(), layout.size());

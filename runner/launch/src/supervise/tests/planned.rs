@@ -47,7 +47,7 @@ fn a_run_that_can_spare_the_rank_is_degraded_as_ordered() {
     for (events, told) in [
         ("struck 1, signal 1, wait 3", KILLED),
         ("struck 1, misses 3 1, signal 1, wait 3", KILLED),
-        ("paused 1, misses 3 1, wait 11", HANGS),
+        ("paused 1, misses 3 1, wait 5, beat 0, beat 2, beat 3, wait 6", HANGS),
     ] {
         let report = alone().play(events).play(leave).supervisor.report();
         assert_eq!((report.end, report.as_ordered), (End::Done, true), "{events}");
