@@ -47,9 +47,10 @@ impl LiveCurve {
         Some((low, values().reduce(f64::max)?))
     }
 
-    /// A block for each of `columns` equal parts of the training: its last value, or that before it, between `low` and `high`. What the
+    /// A block for each of `columns` equal parts of the training: its last value, or that before it, between the ends of `scale`. What the
     /// run has not come to is empty.
-    pub(crate) fn blocks(&self, columns: usize, (low, high): (f64, f64)) -> String {
+    pub(crate) fn blocks(&self, columns: usize, scale: (f64, f64)) -> String {
+        let (low, high) = scale;
         let Some(end) = self.0.iter().map(|point| point.share).reduce(f64::max) else { return String::new() };
         let block = |value: f64| {
             let height = if high > low { (value - low) / (high - low) } else { 1.0 };

@@ -120,7 +120,11 @@ pub(crate) fn unreached(
     };
     let falls = horizon.samples(first);
     let before: Vec<&Extent> = rungs.iter().filter(|rung| horizon.samples(**rung) <= falls).collect();
-    let last = before.last()?;
+    // A third of an epoch has many digits.
+    let last = match **before.last()? {
+        Extent::Epochs(epochs) => Extent::Epochs((epochs * 100.0).round() / 100.0),
+        steps @ Extent::Steps(_) => steps,
+    };
     if horizon.samples(train.length) <= falls {
         return None;
     }

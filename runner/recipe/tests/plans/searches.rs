@@ -164,7 +164,7 @@ fn searches_that_cannot_be_made() {
                 "a rate that falls after the rungs",
                 &[
                     HELD_OUT,
-                    "[train]\nglobal-batch = 100\nepochs = 18\nlr-schedule = { kind = \"milestones\", at = [\"8 epochs\", \"17 epochs\"] }",
+                    "[train]\nglobal-batch = 100\nepochs = 19\nlr-schedule = { kind = \"milestones\", at = [\"8 epochs\", \"17 epochs\"] }",
                     rates,
                     "[search]",
                 ],
