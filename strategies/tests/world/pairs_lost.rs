@@ -7,7 +7,7 @@ use recipe::{Graph, Topology};
 use record::{Event, GossipAct, Nanos, Rank};
 use strategies::sim::{Fault, LaneEnd, WorldOutcome};
 
-/// Whom the others went on without; the words of the victim's own lanes do not count.
+/// Whom the others went on without; records of the victim's own lanes do not count.
 fn told(outcome: &WorldOutcome, victim: Rank) -> Vec<record::LostRecord> {
     lost(outcome).into_iter().filter(|lost| lost.rank != victim).collect()
 }

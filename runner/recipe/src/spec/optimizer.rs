@@ -24,7 +24,7 @@ pub struct OptimizerSettings {
     pub lr: f32,
     /// Momentum; 0 keeps no velocity. 0 for AdamW, whose first moment has a factor of its own.
     pub momentum: f32,
-    /// The factor of the weights in the difference subtracted; 0 for none.
+    /// The factor of the weights in the update; 0 for none.
     pub weight_decay: f32,
     /// Longest gradient, as a Euclidean norm over all weights.
     pub clip: Option<f32>,
