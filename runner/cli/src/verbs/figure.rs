@@ -15,7 +15,7 @@ use store::{Selection, Store, StoreError, SweepRows};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff figure                                    the figures of the newest sweep
+  bakeoff figure                                    figures of the newest sweep
   bakeoff figure last~1                             those of the one before
   bakeoff figure accuracy -o fig.pdf                for a column of 85 mm
   bakeoff figure accuracy -o fig.pdf -o fig.tex     and its numbers for LaTeX
@@ -24,7 +24,7 @@ Examples:
   bakeoff figure scoreboard -o table.tex
 
 The end of a file's name is its format: svg, pdf, tex (a table with the rules of
-booktabs) or csv (numbers alone, their units in the heads). Charts are drawn anew
+booktabs) or csv (numbers alone, with units in the heads). Charts are drawn anew
 for the width, in letters of the size that is asked for; what a caption may say
 is printed. An arm has the colour, dash and mark that it has on the page.
 Accuracy, loss and scoreboard are of one condition. The same runs give the same

@@ -20,7 +20,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff nodes check recipe.toml
   bakeoff nodes check recipe.toml --set 'nodes.use=[\"lab[01-08]\"]'
-  bakeoff nodes bench recipe.toml          round trips and bandwidth of every way
+  bakeoff nodes bench recipe.toml          round trips, bandwidth of every way
 
 Exit code 4 if a machine cannot run the recipe.";
 

@@ -23,7 +23,9 @@ Examples:
 
 Of several sweeps with the same arms, each is a condition of its own, and the
 page says how each arm changed from one to the next; sweeps of different arms
-stand side by side. A tag that only one of them has is its name on the page. The page is one file that needs no network. CSV files of more than 512 KiB
+stand side by side. A tag that only one of them has is its name on the page.
+
+The page is one file that needs no network. CSV files of more than 512 KiB
 together lie in a folder beside it (page-data for page.html). The same runs give
 the same bytes.";
 

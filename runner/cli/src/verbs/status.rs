@@ -304,8 +304,12 @@ mod tests {
             run: None,
             arms: vec![arm(0, &[0.0, 0.5]), arm(2, &[0.0, 0.5, 0.75, 1.0, 1.0])],
         };
-        let mut out = String::new();
-        arms(&mut out, &live, 80);
+        let said = |live: &Live| {
+            let mut out = String::new();
+            arms(&mut out, live, 80);
+            anstream::adapter::strip_str(&out).to_string()
+        };
+        let out = said(&live);
         let lines: Vec<&str> = out.lines().collect();
         assert!(lines[0].contains("arm") && lines[0].contains(" of ") && !out.contains("at most"), "{out}");
         assert!(lines[2].ends_with("▁▁▁▁▁▅▅                   test accuracy 0.5"), "{out}");
@@ -316,8 +320,7 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{out}");
         live.runs = 4;
         live.arms = (0..20).map(|number| arm(number, &[])).collect();
-        out.clear();
-        arms(&mut out, &live, 80);
+        let out = said(&live);
         assert!(out.contains("of at most") && out.contains("and 8 more arms"), "{out}");
     }
 }

@@ -21,7 +21,7 @@ use store::{Store, SweepRows};
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  bakeoff compare last~1 last                      today's sweep with the one before
+  bakeoff compare last~1 last                      today's with the one before
   bakeoff compare last~1 last --fail-if slower     for scripts: exit code 6
   bakeoff compare \"last and arm=ps-sync\" \"last and arm=d-sync\"
   bakeoff compare last~1 last --metric step-time --min-effect 10% -o page.html
