@@ -48,7 +48,7 @@ mod waiting;
 mod winner;
 
 pub use aliases::{Alias, Aliases};
-pub use combined::{Changes, CombineError, Combined, SweepChange, combined};
+pub use combined::{Became, Changes, CombineError, Combined, SweepChange, combined};
 pub use comparison::{Grade, Quality};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;

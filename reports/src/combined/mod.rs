@@ -9,10 +9,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use changes::{Changes, SweepChange};
+pub use changes::{Became, Changes, SweepChange};
 
 use crate::aliases::Aliases;
-use crate::joined::{Doubt, JoinError, Side, compared_cells, machines, prices};
+use crate::joined::{Doubt, JoinError, Side, compared_cells, machines, prices, sorted};
 use crate::redact::public_rows;
 use recipe::{Arm, Redaction, ReportSettings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,8 +79,12 @@ pub fn combined(sweeps: &[SweepRows]) -> Result<Combined, CombineError> {
 /// An arm is one wherever it has the same name and strategy.
 type ArmKey = (String, String);
 
+fn key_of(arm: &Arm) -> ArmKey {
+    (arm.name.clone(), arm.kind.clone())
+}
+
 fn baseline_of(rows: &SweepRows) -> Option<ArmKey> {
-    rows.plan.arms.iter().find(|arm| arm.baseline).map(|arm| (arm.name.clone(), arm.kind.clone()))
+    rows.plan.arms.iter().find(|arm| arm.baseline).map(key_of)
 }
 
 /// The sweeps without what any of their recipes keeps off pages, hosts numbered over all of them.
@@ -112,7 +116,7 @@ fn arms_of(rows: &SweepRows) -> Vec<&Arm> {
 fn have_an_arm_in_common(sides: &[Side<'_>]) -> bool {
     let mut seen: BTreeMap<ArmKey, usize> = BTreeMap::new();
     for arm in sides.iter().flat_map(|side| arms_of(side.rows)) {
-        *seen.entry((arm.name.clone(), arm.kind.clone())).or_default() += 1;
+        *seen.entry(key_of(arm)).or_default() += 1;
     }
     seen.values().any(|sweeps| *sweeps > 1)
 }
@@ -129,10 +133,27 @@ fn remarks(sides: &[Side<'_>], is_axis: bool) -> Vec<String> {
     if different.len() > 1 {
         remarks.push(Doubt::OtherMachines.to_string());
     }
+    if !is_axis && !conditions_meet(sides) {
+        remarks.push(
+            "No condition is in two of the sweeps, so that no arm is compared with one of another sweep."
+                .to_owned(),
+        );
+    }
     if !prices::in_one_currency(sides) {
         remarks.push(Doubt::OtherCurrency.to_string());
     }
     remarks
+}
+
+/// Whether two of the sweeps have a condition in common.
+fn conditions_meet(sides: &[Side<'_>]) -> bool {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    sides.iter().enumerate().any(|(number, side)| {
+        compared_cells(side.rows).into_iter().any(|cell| {
+            let condition = sorted(side.rows.plan.compared_under(cell));
+            *seen.entry(condition).or_insert(number) != number
+        })
+    })
 }
 
 /// The remark where the recipes would judge the same runs differently.

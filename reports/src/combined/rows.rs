@@ -1,7 +1,10 @@
 //! The rows of several sweeps as those of one.
 
-use super::{ArmKey, SWEEP, arms_of};
-use crate::joined::{JoinError, Side, TimedBy, compared_cells, measured_once, prices, provenance, same_work};
+use super::{ArmKey, SWEEP, arms_of, key_of};
+use crate::joined::{
+    JoinError, Side, TimedBy, compared_cells, measured_once, prices, provenance, runs_by_cell, same_work,
+    sorted,
+};
 use recipe::{Arm, AxisValue, Cell, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};
@@ -23,13 +26,19 @@ pub(super) fn rows(
     let is_priced = prices::in_one_currency(sides);
     // Its cells are not these.
     all.plan.search = None;
-    all.plan.arms = arms(sides, baseline);
-    let shared = shared_axes(sides);
+    let mut frame = Frame {
+        arms: arms(sides, baseline),
+        shared: shared_axes(sides),
+        is_axis,
+        conditions: BTreeMap::new(),
+    };
+    all.plan.arms = frame.arms.iter().map(|(_, arm)| arm.clone()).collect();
     let mut of_side = Vec::new();
     let mut firsts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for (number, side) in sides.iter().enumerate() {
+        let runs = runs_by_cell(side.rows);
         for index in compared_cells(side.rows) {
-            let cell = cell(side, index, &all.plan.arms, &shared, is_axis);
+            let Some(cell) = frame.cell(side, index) else { continue };
             let joined = all.plan.cells.len();
             let (side_of_first, first) = *firsts.entry(cell.condition.clone()).or_insert((number, joined));
             if side_of_first != number {
@@ -38,10 +47,10 @@ pub(super) fn rows(
             all.plan.cells.push(cell);
             let price = side.rows.plan.report.prices.of(index).filter(|_| is_priced);
             all.plan.report.prices.cells.push(price);
-            for run in side.rows.runs.iter().filter(|run| run.cell == index) {
+            for run in runs.get(&index).into_iter().flatten() {
                 let place = all.runs.len();
                 all.plan.runs.push(Run { cell: joined, repeat: run.repeat, seed: run.seed });
-                all.runs.push(RunRow { index: place, cell: joined, ..run.clone() });
+                all.runs.push(RunRow { index: place, cell: joined, ..(*run).clone() });
                 of_side.push(number);
             }
         }
@@ -69,32 +78,33 @@ fn question(sides: &[Side<'_>]) -> String {
     }
 }
 
-/// The arms of all sides in the order in which they appear; one whose name is taken by another strategy gets that of its own in parentheses.
-fn arms(sides: &[Side<'_>], baseline: Option<&ArmKey>) -> Vec<Arm> {
-    let mut arms: Vec<Arm> = Vec::new();
+/// The arms of all sides in the order in which they appear, each with its key; one whose name is taken by another strategy gets that of its own in
+/// parentheses.
+fn arms(sides: &[Side<'_>], baseline: Option<&ArmKey>) -> Vec<(ArmKey, Arm)> {
+    let mut arms: Vec<(ArmKey, Arm)> = Vec::new();
     let mut strategies: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let used = || sides.iter().flat_map(|side| arms_of(side.rows));
     for arm in used() {
         strategies.entry(&arm.name).or_default().insert(&arm.kind);
     }
     for arm in used() {
-        if arms.iter().any(|other| (key(other), &other.kind) == (&arm.name, &arm.kind)) {
+        let key = key_of(arm);
+        if arms.iter().any(|(other, _)| *other == key) {
             continue;
         }
-        let is_baseline = baseline.is_some_and(|(name, kind)| (name, kind) == (&arm.name, &arm.kind));
         let several = strategies.get(arm.name.as_str()).is_some_and(|kinds| kinds.len() > 1);
-        let name = if several { format!("{} ({})", arm.name, arm.kind) } else { arm.name.clone() };
-        arms.push(Arm { name, kind: arm.kind.clone(), baseline: is_baseline });
+        let mut name = if several { format!("{} ({})", arm.name, arm.kind) } else { arm.name.clone() };
+        // Names are free: an arm may be called like another one with its strategy.
+        while arms.iter().any(|(_, other)| other.name == name) {
+            name.push('\'');
+        }
+        let is_baseline = baseline == Some(&key);
+        arms.push((key, Arm { name, kind: arm.kind.clone(), baseline: is_baseline }));
     }
-    if let (false, Some(first)) = (arms.iter().any(|arm| arm.baseline), arms.first_mut()) {
+    if let (false, Some((_, first))) = (arms.iter().any(|(_, arm)| arm.baseline), arms.first_mut()) {
         first.baseline = true;
     }
     arms
-}
-
-/// The name that an arm has in its own sweep.
-fn key(arm: &Arm) -> &str {
-    arm.name.strip_suffix(&format!(" ({})", arm.kind)).unwrap_or(&arm.name)
 }
 
 /// The axes that every side has. Of a search the arms have values of their own, which are no axis.
@@ -113,23 +123,34 @@ fn shared_axes(sides: &[Side<'_>]) -> BTreeSet<String> {
     all.fold(first, |shared, own| shared.intersection(&own).cloned().collect())
 }
 
-fn cell(side: &Side<'_>, index: usize, arms: &[Arm], shared: &BTreeSet<String>, is_axis: bool) -> Cell {
-    let plan = &side.rows.plan;
-    let own = &plan.cells[index];
-    let own_arm = plan.arms.get(own.arm);
-    let is_own = |arm: &Arm| own_arm.is_some_and(|own| (key(arm), &arm.kind) == (&own.name, &own.kind));
-    let arm = arms.iter().position(is_own).unwrap_or_default();
-    // As the page of a single sweep names it: of a search without the setting that it chose.
-    let condition = plan.compared_under(index);
-    let mut axes: Vec<AxisValue> =
-        own.axes.iter().filter(|axis| shared.contains(&axis.path)).cloned().collect();
-    let condition = if is_axis {
-        axes.insert(0, AxisValue { path: SWEEP.to_owned(), text: side.name.to_owned(), number: None });
-        format!("{SWEEP}={} {condition}", side.name).trim().to_owned()
-    } else {
-        condition.to_owned()
-    };
-    let name = arms.get(arm).map_or("", |arm| arm.name.as_str());
-    let label = format!("{name} {condition}").trim().to_owned();
-    Cell { arm, condition, label, axes, ..own.clone() }
+/// What the cells of all sides have in common.
+struct Frame {
+    arms: Vec<(ArmKey, Arm)>,
+    /// Paths of the axes that every side has.
+    shared: BTreeSet<String>,
+    /// Whether each side has conditions of its own.
+    is_axis: bool,
+    /// The names of conditions, in whatever order the recipes name their axes.
+    conditions: BTreeMap<String, String>,
+}
+
+impl Frame {
+    fn cell(&mut self, side: &Side<'_>, index: usize) -> Option<Cell> {
+        let plan = &side.rows.plan;
+        let own = plan.cells.get(index)?;
+        let key = key_of(plan.arms.get(own.arm)?);
+        let arm = self.arms.iter().position(|(other, _)| *other == key)?;
+        let shared = |axis: &&AxisValue| self.shared.contains(&axis.path);
+        let mut axes: Vec<AxisValue> = own.axes.iter().filter(shared).cloned().collect();
+        // As the page of a single sweep names it: of a search without the setting that it chose.
+        let condition = plan.compared_under(index);
+        let condition = if self.is_axis {
+            axes.insert(0, AxisValue { path: SWEEP.to_owned(), text: side.name.to_owned(), number: None });
+            format!("{SWEEP}={} {condition}", side.name).trim().to_owned()
+        } else {
+            self.conditions.entry(sorted(condition)).or_insert_with(|| condition.to_owned()).clone()
+        };
+        let label = format!("{} {condition}", self.arms[arm].1.name).trim().to_owned();
+        Some(Cell { arm, condition, label, axes, ..own.clone() })
+    }
 }

@@ -187,3 +187,87 @@ fn prices_stay_with_their_cells_unless_currencies_differ() {
     assert!(mixed.rows.plan.report.prices.is_none());
     assert!(mixed.remarks.iter().any(|remark| remark.contains("currencies")), "{:?}", mixed.remarks);
 }
+
+fn html(all: Combined) -> String {
+    let options = Options { changes: all.changes, remarks: all.remarks, ..Options::default() };
+    page(&all.rows, &Timelines::new(), &options).unwrap().html
+}
+
+#[test]
+fn an_arm_called_like_another_one_with_its_strategy_keeps_its_own_runs() {
+    let mut rows = duel();
+    rows.plan.arms[1].name = "tuned (d-sync)".to_owned();
+    let all = combined(&[rows.clone(), later(&rows, 1, 1.0)]).unwrap();
+    let names: Vec<&str> = all.rows.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names, ["ps-sync", "tuned (d-sync)"]);
+    let runs_of =
+        |arm: usize| all.rows.runs.iter().filter(|run| all.rows.plan.cells[run.cell].arm == arm).count();
+    assert_eq!((runs_of(0), runs_of(1)), (rows.runs.len(), rows.runs.len()));
+    // Another arm of the same strategy is not the same arm, even where each sweep has one.
+    let mut other = of_arm(&later(&rows, 2, 1.5), 1);
+    other.plan.arms[1].name = "d-sync".to_owned();
+    let all = combined(&[rows.clone(), of_arm(&later(&rows, 1, 1.0), 0), other]).unwrap();
+    assert!(all.changes.unwrap().rows.iter().all(|row| row.label.starts_with("ps-sync")));
+}
+
+#[test]
+fn what_never_reached_its_target_has_not_lost_it() {
+    let far = |mut rows: SweepRows| {
+        for run in &mut rows.runs {
+            run.attempt.as_mut().unwrap().metrics.iter_mut().for_each(|row| row.value = 0.5);
+        }
+        rows
+    };
+    let rows = duel();
+    let became = |first: SweepRows, second: SweepRows| -> Vec<Option<Became>> {
+        combined(&[first, second]).unwrap().changes.unwrap().rows.iter().map(|row| row.became).collect()
+    };
+    assert_eq!(became(far(rows.clone()), far(later(&rows, 1, 1.0))), [None; 4]);
+    assert_eq!(became(rows.clone(), far(later(&rows, 1, 1.0))), [Some(Became::Unable); 4]);
+    assert_eq!(became(far(rows.clone()), later(&rows, 1, 1.0)), [Some(Became::Able); 4]);
+    let page = html(combined(&[rows.clone(), far(later(&rows, 1, 1.0))]).unwrap());
+    assert!(page.contains("No longer at the target: "), "not said");
+}
+
+#[test]
+fn runs_that_were_taken_over_show_no_change_and_other_settings_are_said() {
+    let rows = duel();
+    let mut second = later(&rows, 1, 1.3);
+    // The first arm's runs are those of the first sweep.
+    let measured: Vec<_> = rows.runs.iter().map(|run| run.attempt.clone()).collect();
+    let cells = second.plan.cells.clone();
+    for (run, attempt) in second.runs.iter_mut().zip(measured) {
+        if cells[run.cell].arm == 0 {
+            run.attempt = attempt;
+        }
+    }
+    for cell in second.plan.cells.iter_mut().filter(|cell| cell.arm == 1) {
+        cell.config_hash = "other".to_owned();
+    }
+    let all = combined(&[rows, second]).unwrap();
+    let changes = all.changes.clone().unwrap();
+    assert_eq!(changes.rows.len(), 2, "{changes:?}");
+    assert!(changes.rows.iter().all(|row| row.label.starts_with("d-sync") && row.is_set_otherwise));
+    assert!(changes.notes.iter().any(|note| note.contains("were measured once")), "{:?}", changes.notes);
+    assert!(html(all).contains(", with other settings)"));
+}
+
+#[test]
+fn conditions_meet_in_whatever_order_their_axes_stand() {
+    let rows = duel();
+    let named = |mut rows: SweepRows, order: [&str; 2]| {
+        for cell in &mut rows.plan.cells {
+            let workers = cell.spec.cluster.workers().to_string();
+            cell.condition = order
+                .map(|key| format!("{key}={}", if key == "workers" { &*workers } else { "1" }))
+                .join(" ");
+        }
+        rows
+    };
+    let one = of_arm(&named(rows.clone(), ["workers", "lr"]), 0);
+    let other = of_arm(&named(later(&rows, 1, 1.0 + 1e-9), ["lr", "workers"]), 1);
+    let all = combined(&[one, other]).unwrap();
+    let conditions: BTreeSet<&str> = all.rows.plan.cells.iter().map(|cell| cell.condition.as_str()).collect();
+    assert_eq!(conditions, BTreeSet::from(["workers=2 lr=1", "workers=4 lr=1"]));
+    assert!(all.remarks.iter().all(|remark| !remark.contains("No condition")), "{:?}", all.remarks);
+}

@@ -48,7 +48,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-pub(super) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<Doubt> {
+pub(crate) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<Doubt> {
     let [first, second] = sides.map(|side| side.rows);
     let mut doubts = Vec::new();
     if machines(first) != machines(second) {

@@ -12,11 +12,10 @@ mod tests;
 
 use crate::compared::compared;
 pub use doubts::Doubt;
-use doubts::doubts;
+pub(crate) use doubts::doubts;
 pub(crate) use doubts::machines;
-use rows::rows;
-pub(crate) use rows::{measured_once, same_work};
-use std::collections::BTreeSet;
+pub(crate) use rows::{mark, measured_once, rows_of_pairs, runs_by_cell, same_work};
+use std::collections::{BTreeMap, BTreeSet};
 use store::SweepRows;
 
 /// One of the two selections.
@@ -118,9 +117,13 @@ pub fn joined(sides: [Side<'_>; 2], timed_by: TimedBy) -> Result<Joined, JoinErr
         [0, 1].map(|side| keys(sides[side].rows, &cells[side], &cells[1 - side], sides[1 - side].rows));
     let mut pairs = Vec::new();
     let mut conditions = Vec::new();
+    let mut places: BTreeMap<&String, usize> = BTreeMap::new();
+    for (key, cell) in keys[1].iter().zip(&cells[1]) {
+        places.entry(key).or_insert(*cell);
+    }
     for (key, cell) in keys[0].iter().zip(&cells[0]) {
-        if let Some(other) = keys[1].iter().position(|other| other == key) {
-            pairs.push([*cell, cells[1][other]]);
+        if let Some(other) = places.get(key) {
+            pairs.push([*cell, *other]);
             conditions.push(key.clone());
         }
     }
@@ -131,8 +134,9 @@ pub fn joined(sides: [Side<'_>; 2], timed_by: TimedBy) -> Result<Joined, JoinErr
     if pairs.is_empty() {
         return Err(JoinError::NothingInCommon { first: labels(0, &|_| true), second: labels(1, &|_| true) });
     }
-    let alone = [0, 1].map(|side| labels(side, &|cell| pairs.iter().all(|pair| pair[side] != cell)));
-    let rows = rows(sides, &pairs, &conditions, timed_by)?;
+    let paired = [0, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect::<BTreeSet<usize>>());
+    let alone = [0, 1].map(|side| labels(side, &|cell| !paired[side].contains(&cell)));
+    let rows = rows_of_pairs(sides, &pairs, &conditions, timed_by)?;
     Ok(Joined { doubts: doubts(sides, &rows), rows, pairs, alone })
 }
 
@@ -144,6 +148,13 @@ pub(crate) fn compared_cells(rows: &SweepRows) -> Vec<usize> {
     found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some() && is_compared(cell)).collect()
 }
 
+/// A condition, in whatever order the recipe names its axes.
+pub(crate) fn sorted(condition: &str) -> String {
+    let mut words: Vec<&str> = condition.split(' ').filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
 /// What the cells of one side are matched by.
 fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) -> Vec<String> {
     if cells.len() == 1 && others.len() == 1 {
@@ -153,14 +164,10 @@ fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) 
         cells.iter().map(|cell| rows.plan.cells[*cell].arm).collect()
     };
     let by_condition = arms(rows, cells).len() == 1 && arms(other, others).len() == 1;
-    // Whatever the order in which the recipe names its axes.
     // A search beside a grid is compared at the setting that it chose.
     let both = rows.plan.search.is_some() && other.plan.search.is_some();
     let condition = |cell: usize| {
-        let name = if both { rows.plan.compared_under(cell) } else { &rows.plan.cells[cell].condition };
-        let mut words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
-        words.sort_unstable();
-        words.join(" ")
+        sorted(if both { rows.plan.compared_under(cell) } else { &rows.plan.cells[cell].condition })
     };
     let key = |cell: &usize| {
         let arm = rows.plan.arms.get(rows.plan.cells[*cell].arm).map_or("", |arm| arm.name.as_str());

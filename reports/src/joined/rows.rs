@@ -2,11 +2,12 @@
 
 use super::{JoinError, Side, TimedBy, prices, provenance};
 use recipe::{Arm, Cell, Run, Source};
+use record::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AttemptRow, RunRow, SweepRows};
+use store::{RunRow, SweepRows};
 
 /// The sweep of two arms; `conditions` are the names of the pairs.
-pub(super) fn rows(
+pub(crate) fn rows_of_pairs(
     sides: [Side<'_>; 2],
     pairs: &[[usize; 2]],
     conditions: &[String],
@@ -22,6 +23,7 @@ pub(super) fn rows(
     // Its cells are not these.
     all.plan.search = None;
     all.plan.arms = [0, 1].map(|side| arm(sides[side], pairs, side)).to_vec();
+    let runs = sides.map(|side| runs_by_cell(side.rows));
     for (pair, condition) in pairs.iter().zip(conditions) {
         let one = &first.plan.cells[pair[0]];
         same_work(one, &second.plan.cells[pair[1]], timed_by)?;
@@ -37,10 +39,10 @@ pub(super) fn rows(
             all.plan.cells.push(joined);
             let price = found.plan.report.prices.of(pair[side]).filter(|_| is_priced);
             all.plan.report.prices.cells.push(price);
-            for run in found.runs.iter().filter(|run| run.cell == pair[side]) {
+            for run in runs[side].get(&pair[side]).into_iter().flatten() {
                 let index = all.runs.len();
                 all.plan.runs.push(Run { cell: number, repeat: run.repeat, seed: run.seed });
-                all.runs.push(RunRow { index, cell: number, ..run.clone() });
+                all.runs.push(RunRow { index, cell: number, ..(*run).clone() });
             }
         }
     }
@@ -75,6 +77,15 @@ fn same_data(first: &Source, other: &Source) -> bool {
         && first.training_samples() == other.training_samples()
 }
 
+/// The runs of each cell, in their order.
+pub(crate) fn runs_by_cell(rows: &SweepRows) -> BTreeMap<usize, Vec<&RunRow>> {
+    let mut runs: BTreeMap<usize, Vec<&RunRow>> = BTreeMap::new();
+    for run in &rows.runs {
+        runs.entry(run.cell).or_default().push(run);
+    }
+    runs
+}
+
 /// One side as an arm: of the kind of its strategies, if they are of one.
 fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
     let kinds: BTreeSet<&str> =
@@ -86,15 +97,19 @@ fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
     }
 }
 
+/// What tells a measurement from all others: no two attempts last the same number of nanoseconds, from the same second on. `None` before its end.
+pub(crate) fn mark(run: &RunRow) -> Option<(i64, u32, Option<Nanos>, Option<Nanos>)> {
+    let attempt = run.attempt.as_ref().filter(|attempt| attempt.wall.is_some())?;
+    Some((attempt.started, attempt.number, attempt.wall, attempt.training))
+}
+
 /// Refuses attempts that are on several sides: a reused run has the numbers of the run that it was reused from. `of_side` has the side of each
 /// run.
 pub(crate) fn measured_once(all: &SweepRows, of_side: &[usize]) -> Result<(), JoinError> {
-    // Two attempts do not last the same number of nanoseconds, from the same second on.
-    let mark = |attempt: &AttemptRow| (attempt.started, attempt.number, attempt.wall, attempt.training);
     let mut firsts: BTreeMap<_, (&RunRow, usize)> = BTreeMap::new();
     for (run, side) in all.runs.iter().zip(of_side) {
-        let Some(attempt) = run.attempt.as_ref().filter(|attempt| attempt.wall.is_some()) else { continue };
-        let (other, other_side) = *firsts.entry(mark(attempt)).or_insert((run, *side));
+        let Some(mark) = mark(run) else { continue };
+        let (other, other_side) = *firsts.entry(mark).or_insert((run, *side));
         if other_side == *side {
             continue;
         }

@@ -52,7 +52,11 @@ impl<'a> JudgedRun<'a> {
     /// Seconds per global batch over all steady steps, or of the median one if a run of the condition was recorded before the mean
     /// was kept. A run that diverged has none that says anything.
     pub(crate) fn mean_step(&self) -> Option<f64> {
-        self.step.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+        self.step.filter(|_| self.has_steps()).map(Nanos::seconds)
+    }
+
+    fn has_steps(&self) -> bool {
+        !self.has_diverged() && self.run.state != RunState::Failed
     }
 
     pub(super) fn forget_mean(&mut self) {
@@ -61,7 +65,7 @@ impl<'a> JudgedRun<'a> {
 
     /// Seconds of the median steady step.
     pub(crate) fn typical_step(&self) -> Option<f64> {
-        self.attempt.step_time.filter(|_| !self.has_diverged()).map(Nanos::seconds)
+        self.attempt.step_time.filter(|_| self.has_steps()).map(Nanos::seconds)
     }
 
     /// Samples until the target, in global batches; infinite where it was not reached.
@@ -83,11 +87,17 @@ impl<'a> JudgedRun<'a> {
 pub(super) fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>) -> Vec<JudgedRun<'a>> {
     let mut judged: Vec<JudgedRun> = rows
         .iter()
-        .filter(|run| is_judged(run))
+        .filter(|run| is_judged(run) || (target.is_some() && has_failed_as_ordered(run)))
         .filter_map(|run| Some(JudgedRun::new(run, run.attempt.as_ref()?, target)))
         .collect();
     judged.sort_by_key(|judged| (judged.run.repeat, judged.run.index));
     judged
+}
+
+/// Whether it failed because the recipe let a rank fail that its strategy cannot spare. It did not reach a target unless before that; leaving
+/// it out would keep the fast seeds alone. Its steps are no measure of time.
+fn has_failed_as_ordered(run: &RunRow) -> bool {
+    run.state == RunState::Failed && run.is_as_ordered()
 }
 
 /// Whether a run counts in the statistics of its arm. A run that diverged or ran out of time is a result: it did not

@@ -1,6 +1,6 @@
 //! How each arm changed from one sweep of the page to the next.
 
-use crate::combined::{Changes, SweepChange};
+use crate::combined::{Became, Changes, SweepChange};
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
@@ -23,9 +23,9 @@ impl Section {
         let thresholds = findings.thresholds;
         Self {
             reading: format!(
-                "Each row is an arm under one condition in two sweeps that follow each other: a ratio above 1× says that the later sweep is faster, its \
-                 interval holds the true one in {} of such comparisons, and a difference below {} does not matter. The times are means of all runs of a sweep; the ratio is that of the \
-                 repeats that both have.",
+                "Each row is an arm under one condition in two sweeps that follow each other: a ratio above 1× says that the later sweep is faster. \
+                 Claims and intervals hold at {} over all rows together, as far as a machine is the same from sweep to sweep; a difference below {} \
+                 does not matter. The times are means of all runs of a sweep; the ratio is that of the repeats that both have.",
                 whole_percent(thresholds.confidence),
                 whole_percent(thresholds.min_effect),
             ),
@@ -40,33 +40,27 @@ fn answer(rows: &[SweepChange]) -> String {
     if rows.is_empty() {
         return "No arm of a sweep can be compared with itself in the sweep before.".to_owned();
     }
-    let changed = |classes: &[&str]| -> Vec<&SweepChange> {
-        rows.iter().filter(|row| classes.contains(&row.class)).collect()
-    };
-    let sure = [
-        (changed(&["slower"]), "slower"),
-        (changed(&["faster", "faster-worse"]), "faster"),
-        (changed(&["did-not-reach", "diverged"]), "no longer at the target"),
-    ];
-    let said: Vec<String> =
-        sure.iter().filter(|(rows, _)| !rows.is_empty()).map(|(rows, word)| became(rows, word)).collect();
+    let said: Vec<String> = Became::ALL.into_iter().filter_map(|became| sentence(rows, became)).collect();
     if said.is_empty() {
         return format!(
-            "No arm is known to have changed, in {}.",
+            "No arm is known to have changed by as much as matters, in {}.",
             number_format::plural(rows.len(), "comparison")
         );
     }
     said.join(" ")
 }
 
-/// `In 2026-11-20 d-sync workers=4 became slower (0.83× (0.80–0.87)).`
-fn became(rows: &[&SweepChange], word: &str) -> String {
+/// `Became slower: d-sync workers=4 (in 2026-11-20, 0.83× (0.80–0.87)).`
+fn sentence(rows: &[SweepChange], became: Became) -> Option<String> {
+    let rows: Vec<&SweepChange> = rows.iter().filter(|row| row.became == Some(became)).collect();
     let one = |row: &&SweepChange| {
         let ratio = row.value.map_or_else(String::new, |_| format!(", {}", row.ratio));
-        format!("{} (in {}{ratio})", row.label, row.now)
+        let otherwise = if row.is_set_otherwise { ", with other settings" } else { "" };
+        format!("{} (in {}{ratio}{otherwise})", row.label, row.now)
     };
-    let named: Vec<String> = rows.iter().take(MOST_NAMED).map(one).collect();
-    let more = rows.len().saturating_sub(MOST_NAMED);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!("Became {word}: {}{more}.", listed(&named))
+    let mut named: Vec<String> = rows.iter().take(MOST_NAMED).map(one).collect();
+    if rows.len() > MOST_NAMED {
+        named.push(format!("{} more", rows.len() - MOST_NAMED));
+    }
+    (!rows.is_empty()).then(|| format!("{}: {}.", became.words(), listed(&named)))
 }

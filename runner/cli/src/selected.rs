@@ -72,8 +72,13 @@ pub(crate) async fn shown(store: &Store, texts: &[String], every_sweep: bool) ->
     let selection = any_of(all.iter().map(|one| &one.selection))?;
     let rows: Vec<SweepRows> = all.into_iter().map(|one| one.rows).collect();
     let mut combined = combined(&rows)?;
-    // The command that makes this page again, as long as the store has no newer sweep.
-    combined.rows.argv = std::env::args().collect();
+    let is_public = rows.iter().all(|rows| rows.plan.report.redact.is_empty());
+    // The command that makes this page again, as long as the store has no newer sweep; it may name what pages do not show.
+    combined.rows.argv = if is_public {
+        std::env::args().collect()
+    } else {
+        ["bakeoff", "report", "…"].map(str::to_owned).to_vec()
+    };
     Ok(Shown { selection, rows: combined.rows, changes: combined.changes, remarks: combined.remarks })
 }
 

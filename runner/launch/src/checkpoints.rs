@@ -138,7 +138,8 @@ impl SavedCheckpoint {
             Event::Snapshot(snapshot) => self.is_after_snapshot(snapshot),
             Event::Metric(metric) => metric.samples <= self.samples && metric.at <= self.at,
             Event::Schedule(schedule) => schedule.at <= self.at,
-            Event::Struck(struck) => struck.at <= self.at,
+            // By its step, not by its time: a quick rank may be a step ahead while the last one is saved.
+            Event::Struck(struck) => of_rank(Rank(struck.fault.rank), struck.fault.step),
             // Totals of a whole run, and what belongs to one attempt. The rest is of strategies without checkpoints.
             Event::Prepared(_)
             | Event::Link(_)

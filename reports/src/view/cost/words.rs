@@ -203,7 +203,8 @@ impl Words<'_> {
         let conditions = &self.findings.study.conditions;
         let workers = conditions.first()?.workers;
         let same = conditions.iter().all(|condition| condition.workers == workers);
-        (workers > 1 && same && !self.findings.rows().argv.is_empty()).then(|| {
+        let is_run = self.findings.rows().argv.iter().any(|word| word == "run");
+        (workers > 1 && same && is_run).then(|| {
             format!(
                 "Whether it pays to distribute at all, a run on one worker would tell: `--sweep nodes.workers=1,{workers}` adds it and takes \
                  over the results that are there."

@@ -21,7 +21,16 @@ impl Supervisor {
     /// The fault, which is none of the rank's or of its machine's where the recipe let the rank fail.
     pub(super) fn as_ordered(&self, fault: Fault) -> Fault {
         let ordered = |rank: Rank| self.ranks.get(rank.index())?.struck;
-        match fault.culprit.and_then(ordered) {
+        // A rank that reports a reason has failed by itself, even if its fault had begun.
+        let by_signal = matches!(
+            fault.cause,
+            Cause::Exited(_)
+                | Cause::Silent(_)
+                | Cause::Accused { .. }
+                | Cause::NoGoodbye
+                | Cause::Missed { .. }
+        );
+        match fault.culprit.and_then(ordered).filter(|_| by_signal) {
             Some(planned) => Fault { cause: Cause::Ordered(planned), ..fault },
             None => fault,
         }
