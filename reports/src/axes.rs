@@ -4,6 +4,9 @@ use crate::study::Study;
 use recipe::{AxisValue, is_searched};
 use std::collections::BTreeMap;
 
+/// Path of the axis whose values are the sweeps of a page of several; no key of a recipe is called like that.
+pub(crate) const SWEEP_AXIS: &str = "sweep";
+
 /// An axis of conditions.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {

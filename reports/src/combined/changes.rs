@@ -227,6 +227,10 @@ impl<'a> Pairs<'a> {
             let Some(key) = key(&pairs.measured, cell) else { continue };
             let Some(other) = known.get(&key) else { continue };
             let [one, two] = [&before.rows.plan.cells[*other], &pairs.measured.plan.cells[cell]];
+            if one.spec.model.parameters() != two.spec.model.parameters() {
+                changes.note(format!("{} has other models in {} and {}.", key.0.0, before.name, now.name));
+                continue;
+            }
             if let Err(why) = same_work(one, two, TimedBy::Recipe) {
                 changes.note(format!("{} and {}: {why}.", before.name, now.name));
                 continue;

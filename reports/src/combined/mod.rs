@@ -12,14 +12,12 @@ mod tests;
 pub use changes::{Became, Changes, SweepChange};
 
 use crate::aliases::Aliases;
-use crate::joined::{Doubt, JoinError, Side, compared_cells, machines, prices, sorted};
+use crate::calendar;
+use crate::joined::{Doubt, JoinError, Side, compared_cells, machines, mark, prices, sorted};
 use crate::redact::public_rows;
 use recipe::{Arm, Redaction, ReportSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use store::SweepRows;
-
-/// Path of the axis whose values are the sweeps.
-const SWEEP: &str = "sweep";
 
 /// Several sweeps as one.
 #[derive(Clone, Debug)]
@@ -67,12 +65,19 @@ pub fn combined(sweeps: &[SweepRows]) -> Result<Combined, CombineError> {
     }
     let baseline = public.first().and_then(baseline_of);
     public.sort_by(|one, other| (one.started, &one.id).cmp(&(other.started, &other.id)));
+    let (public, taken_over) = measured_here(public);
     let names = names::names(&public);
     let sides: Vec<Side<'_>> = names.iter().zip(&public).map(|(name, rows)| Side { name, rows }).collect();
     let is_axis = have_an_arm_in_common(&sides);
     let rows = rows::rows(&sides, is_axis, baseline.as_ref())?;
     let changes = is_axis.then(|| Changes::between(&sides));
-    let remarks = remarks(&sides, is_axis).into_iter().chain(remarks_on_rules).collect();
+    let remarks = [listed(&sides)]
+        .into_iter()
+        .chain(remarks(&sides, is_axis))
+        .chain(if is_axis { without_baseline(&sides, baseline.as_ref()) } else { None })
+        .chain(taken_over)
+        .chain(remarks_on_rules)
+        .collect();
     Ok(Combined { rows, names, changes, remarks })
 }
 
@@ -143,6 +148,52 @@ fn remarks(sides: &[Side<'_>], is_axis: bool) -> Vec<String> {
         remarks.push(Doubt::OtherCurrency.to_string());
     }
     remarks
+}
+
+/// Which sweep is which.
+fn listed(sides: &[Side<'_>]) -> String {
+    let one = |side: &Side<'_>| {
+        let begun = calendar::moment(side.rows.started);
+        format!("{} is {}, begun {begun} ({})", side.name, side.rows.plan.name, side.rows.id)
+    };
+    format!("The sweeps: {}.", sides.iter().map(one).collect::<Vec<_>>().join("; "))
+}
+
+/// The sweeps with a measurement of their own, oldest first, and a remark on those whose runs are all of earlier ones.
+fn measured_here(sweeps: Vec<SweepRows>) -> (Vec<SweepRows>, Option<String>) {
+    let mut seen = BTreeSet::new();
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for rows in sweeps {
+        let marks: Vec<_> = rows.runs.iter().filter_map(mark).collect();
+        if !marks.is_empty() && marks.iter().all(|mark| seen.contains(mark)) {
+            others.push(rows.id);
+        } else {
+            seen.extend(marks);
+            own.push(rows);
+        }
+    }
+    let remark = format!(
+        "Not shown, because all of its runs were measured for an earlier one of them: {}.",
+        others.join(", ")
+    );
+    (own, Some(remark).filter(|_| !others.is_empty()))
+}
+
+/// The remark on sweeps in which nothing is compared.
+fn without_baseline(sides: &[Side<'_>], baseline: Option<&ArmKey>) -> Option<String> {
+    let baseline = baseline?;
+    let without: Vec<&str> = sides
+        .iter()
+        .filter(|side| arms_of(side.rows).iter().all(|arm| key_of(arm) != *baseline))
+        .map(|side| side.name)
+        .collect();
+    (!without.is_empty()).then(|| {
+        format!(
+            "In {} nothing is compared, because the baseline {} has no run there: `--baseline` names another one.",
+            without.join(", "),
+            baseline.0
+        )
+    })
 }
 
 /// Whether two of the sweeps have a condition in common.

@@ -1,6 +1,7 @@
 //! The rows of several sweeps as those of one.
 
-use super::{ArmKey, SWEEP, arms_of, key_of};
+use super::{ArmKey, arms_of, key_of};
+use crate::axes::SWEEP_AXIS;
 use crate::joined::{
     JoinError, Side, TimedBy, compared_cells, measured_once, prices, provenance, runs_by_cell, same_work,
     sorted,
@@ -145,8 +146,11 @@ impl Frame {
         // As the page of a single sweep names it: of a search without the setting that it chose.
         let condition = plan.compared_under(index);
         let condition = if self.is_axis {
-            axes.insert(0, AxisValue { path: SWEEP.to_owned(), text: side.name.to_owned(), number: None });
-            format!("{SWEEP}={} {condition}", side.name).trim().to_owned()
+            axes.insert(
+                0,
+                AxisValue { path: SWEEP_AXIS.to_owned(), text: side.name.to_owned(), number: None },
+            );
+            format!("{SWEEP_AXIS}={} {condition}", side.name).trim().to_owned()
         } else {
             self.conditions.entry(sorted(condition)).or_insert_with(|| condition.to_owned()).clone()
         };

@@ -63,7 +63,7 @@ fn sweeps_of_the_same_arms_are_conditions_with_their_own_ratios() {
         let condition = format!("sweep={} {}", all.names[0], row.condition);
         let same = |other: &&crate::VerdictRow| other.condition == condition && other.measure == row.measure;
         let combined = found.iter().find(same).unwrap();
-        assert_eq!((combined.ratio, combined.n, &combined.arm), (row.ratio, row.n, &row.arm));
+        assert_eq!(*combined, crate::VerdictRow { condition, ..row.clone() });
     }
 }
 
@@ -99,7 +99,7 @@ fn sweeps_of_different_arms_stand_side_by_side() {
         verdict_rows(&all.rows, &Options::default()).unwrap().len(),
         verdict_rows(&rows, &Options::default()).unwrap().len()
     );
-    assert!(all.remarks[0].contains("no arm in common"), "{:?}", all.remarks);
+    assert!(all.remarks.iter().any(|remark| remark.contains("no arm in common")), "{:?}", all.remarks);
     // A run that both have was measured once.
     let mut reused = of_arm(&later(&rows, 1, 1.0), 1);
     let attempt = rows.runs[0].attempt.clone();
@@ -270,4 +270,20 @@ fn conditions_meet_in_whatever_order_their_axes_stand() {
     let conditions: BTreeSet<&str> = all.rows.plan.cells.iter().map(|cell| cell.condition.as_str()).collect();
     assert_eq!(conditions, BTreeSet::from(["workers=2 lr=1", "workers=4 lr=1"]));
     assert!(all.remarks.iter().all(|remark| !remark.contains("No condition")), "{:?}", all.remarks);
+}
+
+#[test]
+fn sweeps_without_a_measurement_or_a_baseline_are_named() {
+    let rows = duel();
+    let mut again = later(&rows, 1, 1.0);
+    for (run, measured) in again.runs.iter_mut().zip(&rows.runs) {
+        run.attempt.clone_from(&measured.attempt);
+    }
+    let id = again.id.clone();
+    let all = combined(&[rows.clone(), again, later(&rows, 2, 1.0)]).unwrap();
+    assert_eq!(all.names.len(), 2);
+    assert!(all.remarks.iter().any(|remark| remark.starts_with("Not shown") && remark.contains(&id)));
+    let all = combined(&[rows.clone(), later(&rows, 1, 1.0), of_arm(&later(&rows, 2, 1.0), 1)]).unwrap();
+    let said = all.remarks.iter().find(|remark| remark.contains("nothing is compared")).unwrap();
+    assert!(said.contains(&all.names[2]) && said.contains("ps-sync"), "{said}");
 }

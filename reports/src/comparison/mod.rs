@@ -16,11 +16,13 @@ pub use grade::{Grade, Quality};
 pub(crate) use quality::QualityGap;
 pub(crate) use same_weights::same_weights;
 
+use crate::axes::SWEEP_AXIS;
 use crate::looks;
 use crate::statistics::{self, PlacedSummary};
 use crate::study::{ArmCell, Condition, Lost, Measure, Resource, Study};
 use contrast::grade_family;
 use pairs::Pairs;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Thresholds of the grades, from the recipe.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +97,11 @@ pub(crate) fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparis
 pub(crate) fn compare_by(study: &Study, thresholds: Thresholds, resource: Resource) -> Vec<Vec<Comparison>> {
     let measured = |condition| measured(condition, study.baseline, thresholds, resource);
     let mut found: Vec<Vec<Comparison>> = study.conditions.iter().map(measured).collect();
+    let pools = pools(study);
     for measure in MEASURES {
-        share_variance(&mut found, measure);
+        for pool in &pools {
+            share_variance(&mut found, measure, pool);
+        }
         for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
             let (mut family, mut alone, mut missed) = (Vec::new(), Vec::new(), 0);
             for comparison in comparisons {
@@ -195,11 +200,23 @@ fn compared(
     }
 }
 
-/// Lets the comparisons of all arms under all conditions share what they know of spread. Those of equal weights share among
+/// The conditions that share what they know of spread: all of a sweep. Of several sweeps each keeps to itself, so that its verdicts are those of
+/// its own page.
+fn pools(study: &Study) -> Vec<BTreeSet<usize>> {
+    let mut pools: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (number, condition) in study.conditions.iter().enumerate() {
+        let cell = condition.cells.first().map(|cell| &study.rows.plan.cells[cell.index]);
+        let sweep = cell.and_then(|cell| cell.axes.iter().find(|axis| axis.path == SWEEP_AXIS));
+        pools.entry(sweep.map_or("", |sweep| sweep.text.as_str())).or_default().insert(number);
+    }
+    pools.into_values().collect()
+}
+
+/// Lets the comparisons of all arms under the conditions of a pool share what they know of spread. Those of equal weights share among
 /// themselves: seeds do not spread them.
-fn share_variance(found: &mut [Vec<Comparison>], measure: Measure) {
+fn share_variance(found: &mut [Vec<Comparison>], measure: Measure, pool: &BTreeSet<usize>) {
     let (mut of_seeds, mut of_machine) = (Vec::new(), Vec::new());
-    for (condition, comparisons) in found.iter_mut().enumerate() {
+    for (condition, comparisons) in found.iter_mut().enumerate().filter(|(place, _)| pool.contains(place)) {
         for comparison in comparisons {
             let same_weights = comparison.same_weights.is_some();
             let fewest = if same_weights { 2 } else { FEWEST_PAIRS };
@@ -243,8 +260,9 @@ pub(crate) fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison
     let controls = asked.chunk_by(|one, other| one.control.index == other.control.index);
     let mut found: Vec<Vec<Comparison>> =
         controls.map(|asked| asked.iter().map(compared).collect()).collect();
+    let everything: BTreeSet<usize> = (0..found.len()).collect();
     for measure in MEASURES {
-        share_variance(&mut found, measure);
+        share_variance(&mut found, measure, &everything);
         let (mut family, mut alone) = (Vec::new(), Vec::new());
         for (asked, comparison) in asked.iter().zip(found.iter_mut().flatten()) {
             let place = if lost(asked).is_none() { &mut family } else { &mut alone };

@@ -130,6 +130,9 @@ impl From<JoinError> for Failure {
                 "measure it again with `bakeoff run RECIPE --fresh`, or leave its arm out: `last and not arm=NAME`"
             }
             JoinError::SameRun { .. } => "select other runs: `last~1` is the sweep before the last",
+            JoinError::OtherWork { what: "data set", .. } => {
+                "compare the time of a step, `--metric step-time`, or runs on the same data"
+            }
             JoinError::OtherWork { .. } => {
                 "give the recipe a target, and compare the time to it; or select runs of the same work"
             }

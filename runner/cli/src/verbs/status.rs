@@ -119,7 +119,7 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
     let mut out = String::new();
     let now = human::now();
     for live in &status.running {
-        driver(&mut out, live, now);
+        driver(&mut out, live, now, width);
         if let Some(said) = status.annotations.get(&live.sweep) {
             for line in output::fold(&said_of(said), width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
@@ -153,7 +153,7 @@ fn said_of(said: &Annotations) -> String {
     [tags, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-fn driver(out: &mut String, live: &Live, now: i64) {
+fn driver(out: &mut String, live: &Live, now: i64, width: usize) {
     let Live { driver, recipe, ended, runs, .. } = live;
     let since = human::whole(Duration::from_secs((now - live.since).max(0) as u64));
     let left = live.seconds_left.map_or_else(String::new, |seconds| {
@@ -162,15 +162,18 @@ fn driver(out: &mut String, live: &Live, now: i64) {
     });
     let place = if driver.is_here() { String::new() } else { format!(" on {}", driver.host) };
     let _ = writeln!(out, "{}, process {}{place}, for {since}", paint(STRONG, recipe), driver.pid);
-    let _ = writeln!(out, "  sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
+    let counted = format!("sweep {}: {ended} of {} ended{left}", live.sweep, human::count(*runs, "run"));
+    for line in output::fold(&counted, width.saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
+    }
 }
 
-/// The arms with the curves of their newest runs, on one scale: the one under way first, then in the order of the plan.
+/// The arms with the curves of their newest runs, on one scale, in the order of the plan; of more than there is room for, those up to the one
+/// under way.
 fn arms(out: &mut String, live: &Live, width: usize) {
-    let current = live.run.as_ref().map(|run| run.arm);
-    let mut order: Vec<usize> = (0..live.arms.len()).collect();
-    order.sort_by_key(|arm| Some(*arm) != current);
-    let shown = || order.iter().take(MOST_ARMS).filter_map(|arm| live.arms.get(*arm));
+    let current = live.run.as_ref().map_or(0, |run| run.arm);
+    let first = (current + 1).saturating_sub(MOST_ARMS);
+    let shown = || live.arms.iter().skip(first).take(MOST_ARMS);
     let ranges = || shown().filter_map(|arm| arm.curve.range());
     let low = ranges().map(|(low, _)| low).reduce(f64::min);
     let high = ranges().map(|(_, high)| high).reduce(f64::max);
@@ -178,7 +181,7 @@ fn arms(out: &mut String, live: &Live, width: usize) {
     // A sweep that decides as it goes does not know all of its runs.
     let planned: usize = live.arms.iter().map(|arm| arm.planned).sum();
     let of = if planned > live.runs { "of at most" } else { "of" };
-    let mut sheet = Sheet::new(&["arm", "ended", of, "newest run", "last"]).right(&[1, 2]);
+    let mut sheet = Sheet::new(&["arm", "ended", of, "newest run", "last"]).right(&[1, 2]).whole(&[3]);
     for arm in shown() {
         let trouble =
             if arm.troubled > 0 { format!(" ({} not as planned)", arm.troubled) } else { String::new() };
