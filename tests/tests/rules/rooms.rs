@@ -44,7 +44,7 @@ fn first_names(list: &str) -> Vec<String> {
                 is_first = true;
             }
             letter if depth == 1 && is_first && (letter.is_alphanumeric() || letter == '_') => {
-                name.push(letter)
+                name.push(letter);
             }
             // What follows is in the module, or another name for it.
             ':' | ' ' if !name.is_empty() => is_first = false,

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct HostError {
     /// The node's name in the recipe.
     pub host: String,
-    /// Why it cannot be used.
+    /// It decides the cure.
     pub fault: HostFault,
 }
 

@@ -204,7 +204,7 @@ impl TargetMetric {
 /// What a run is after.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
-    /// The metric that has to reach the value.
+    /// Its value is held against the threshold after each evaluation.
     pub metric: Metric,
     /// The value to reach: at least this for an accuracy, at most this for a loss or a perplexity.
     pub threshold: f64,
