@@ -84,5 +84,8 @@ addEventListener("change", (event) => {
 for (const fold of folds) fold.addEventListener("toggle", remember);
 restore();
 write(location.href);
-// A browser may fill in what was chosen before the page was loaded again.
-addEventListener("pageshow", () => show(partsOfAddress().settings));
+// A browser may fill in what was chosen before the page was loaded again. A link that was followed before this event has an address without
+// the view, and an event of its own.
+addEventListener("pageshow", () => {
+  if (history.state?.view === true) show(partsOfAddress().settings);
+});
