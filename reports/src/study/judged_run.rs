@@ -19,7 +19,7 @@ pub(crate) struct JudgedRun<'a> {
 }
 
 impl<'a> JudgedRun<'a> {
-    fn new(run: &'a RunRow, attempt: &'a AttemptRow, target: Option<Target>) -> Self {
+    fn new(run: &'a RunRow, attempt: &'a AttemptRow, target: Option<Target>, batch: u32) -> Self {
         let last_seen = attempt.metrics.iter().map(|row| row.at).max();
         let ran = attempt.training.or(last_seen).unwrap_or_default().seconds();
         let deadline =
@@ -36,7 +36,11 @@ impl<'a> JudgedRun<'a> {
                 before = Some(row);
             }
         }
-        let step = attempt.mean_step_time.or(attempt.step_time);
+        let step = if run.state == RunState::Degraded {
+            step_of_all(attempt, batch)
+        } else {
+            attempt.mean_step_time.or(attempt.step_time)
+        };
         Self { run, attempt, hit, before, watched: ran.min(deadline), step }
     }
 
@@ -60,7 +64,9 @@ impl<'a> JudgedRun<'a> {
     }
 
     pub(super) fn forget_mean(&mut self) {
-        self.step = self.attempt.step_time;
+        if self.run.state != RunState::Degraded {
+            self.step = self.attempt.step_time;
+        }
     }
 
     /// Seconds of the median steady step.
@@ -84,14 +90,21 @@ impl<'a> JudgedRun<'a> {
 }
 
 /// The judged runs of a cell, in the order of their repeats.
-pub(super) fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>) -> Vec<JudgedRun<'a>> {
+pub(super) fn judged<'a>(rows: &[&'a RunRow], target: Option<Target>, batch: u32) -> Vec<JudgedRun<'a>> {
     let mut judged: Vec<JudgedRun> = rows
         .iter()
         .filter(|run| is_judged(run) || (target.is_some() && has_failed_as_ordered(run)))
-        .filter_map(|run| Some(JudgedRun::new(run, run.attempt.as_ref()?, target)))
+        .filter_map(|run| Some(JudgedRun::new(run, run.attempt.as_ref()?, target, batch)))
         .collect();
     judged.sort_by_key(|judged| (judged.run.repeat, judged.run.index));
     judged
+}
+
+/// Training time per global batch of a run that lost ranks: the paces of its workers would count those that are lost to the end.
+fn step_of_all(attempt: &AttemptRow, batch: u32) -> Option<Nanos> {
+    let batches = attempt.samples as f64 / f64::from(batch.max(1));
+    let training = attempt.training.filter(|_| batches > 0.0)?;
+    Some(Nanos((training.0 as f64 / batches).round() as u64))
 }
 
 /// Whether it failed because the recipe let a rank fail that its strategy cannot spare. It did not reach a target unless before that; leaving
@@ -147,5 +160,37 @@ mod tests {
             rows.runs[place].state = RunState::Diverged;
         }
         assert!(median(&rows).is_some());
+    }
+
+    #[test]
+    fn a_run_that_loses_a_rank_as_ordered_takes_what_it_trained_and_a_failed_one_misses_its_target() {
+        let mut rows = Sample::duel().rows();
+        for (run, state) in [(0, RunState::Degraded), (1, RunState::Failed)] {
+            rows.runs[run].state = state;
+            let attempt = rows.runs[run].attempt.as_mut().unwrap();
+            attempt.as_ordered = true;
+            attempt.training = Some(Nanos(2 * attempt.samples * 1_000));
+            if state == RunState::Failed {
+                attempt.metrics.retain(|row| row.value < 0.9);
+            }
+        }
+        let cells = [0, 1].map(|run| rows.runs[run].cell);
+        let study = Study::new(&rows, None).unwrap();
+        let judged = |run: usize| {
+            let cell = study.conditions[0].cells.iter().find(|cell| cell.index == cells[run]).unwrap();
+            let found = cell.runs.iter().find(|judged| judged.run.index == run).unwrap();
+            (found.mean_step(), found.time_to_target(), f64::from(cell.batch))
+        };
+        let (step, _, batch) = judged(0);
+        assert!((step.unwrap() - batch * 2e-6).abs() < 1e-9, "{step:?}");
+        assert_eq!((judged(1).0, judged(1).1), (None, f64::INFINITY));
+        // Without a target a failed run says nothing.
+        for cell in &mut rows.plan.cells {
+            cell.spec.train.target = None;
+        }
+        let study = Study::new(&rows, None).unwrap();
+        assert!(
+            study.conditions[0].cells.iter().flat_map(|cell| &cell.runs).all(|judged| judged.run.index != 1)
+        );
     }
 }

@@ -180,7 +180,7 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             averages_in_pairs: matches!(cell.spec.strategy, Strategy::AdPsgd { .. }),
             usage: Usage::of(&cell.spec, plan.report.prices.of(number)),
             auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),
-            runs: judged(&runs.rows[number], target),
+            runs: judged(&runs.rows[number], target, cell.spec.train.global_batch),
         };
         let name = plan.compared_under(number);
         let place = *numbers.entry(name).or_insert_with(|| {
