@@ -57,9 +57,9 @@ impl Grade {
         }
     }
 
-    /// The name where costs are compared in place of times.
-    pub(crate) fn cost_name(self) -> String {
-        self.name().replace("faster", "cheaper").replace("slower", "dearer")
+    /// The label where costs are compared in place of times.
+    pub(crate) fn cost_label(self, quality: Option<Quality>) -> String {
+        self.label(quality).replace("faster", "cheaper").replace("slower", "dearer")
     }
 
     /// The name, with the loss of quality that it was bought with.

@@ -153,7 +153,9 @@ fn rows(findings: &Findings, bill: &Bill, number: usize, condition: &Condition) 
         for (costs, amounts) in bill.costs.iter().zip(&amounts) {
             cells.extend([amounts[place].clone(), costs.ratio(findings, number, cell)]);
         }
-        let found = deciding.iter().find(|found| found.arm == cell.arm).map(|found| found.grade);
+        let found = deciding.iter().find(|found| found.arm == cell.arm);
+        // A cheaper arm may have paid with its quality.
+        let quality = found.and_then(|found| found.quality.as_ref()).map(|gap| gap.grade);
         let baseline = cell.arm == findings.study.baseline;
         let other = if baseline { "baseline" } else { "–" };
         Row {
@@ -161,8 +163,8 @@ fn rows(findings: &Findings, bill: &Bill, number: usize, condition: &Condition) 
             condition: condition_title(condition),
             baseline,
             cells: cells.into_iter().map(Amount::from).collect(),
-            grade: found.map_or_else(|| other.to_owned(), crate::comparison::Grade::cost_name),
-            style: found.map_or("baseline", |grade| grade.class(None)),
+            grade: found.map_or_else(|| other.to_owned(), |found| found.grade.cost_label(quality)),
+            style: found.map_or("baseline", |found| found.grade.class(quality)),
         }
     };
     condition.cells.iter().enumerate().filter(|(_, cell)| !cell.runs.is_empty()).map(row).collect()
