@@ -279,9 +279,17 @@ fn tally(findings: &Findings) -> String {
     said.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
 
+/// Whether each of some arms has a run that counts.
+fn are_judged(condition: &Condition, arms: [usize; 2]) -> bool {
+    arms.into_iter().all(|arm| condition.cell(arm).is_some_and(|cell| !cell.runs.is_empty()))
+}
+
 /// The grades of one arm over all conditions, then what speaks against it.
 fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
-    let count = |grade| own.iter().filter(|(_, found)| found.grade == grade).count();
+    let baseline = findings.study.baseline;
+    let (judged, without): (Vec<_>, Vec<_>) =
+        own.iter().copied().partition(|(condition, found)| are_judged(condition, [found.arm, baseline]));
+    let count = |grade| judged.iter().filter(|(_, found)| found.grade == grade).count();
     let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
     let mut said: Vec<String> = graded
         .filter(|(count, _)| *count > 0)
@@ -299,5 +307,9 @@ fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
         }
     }
     said.extend(against.into_iter().map(|(kind, count)| format!("{kind} in {count}")));
+    if !without.is_empty() {
+        let all = number_format::plural(own.len(), "condition");
+        said.push(format!("not compared in {} of {all}, for want of a finished run", without.len()));
+    }
     said.join(", ")
 }

@@ -31,7 +31,8 @@ fn arm(kind: StrategyKind) -> &'static str {
         StrategyKind::PipeSgd => "kind = \"pipe-sgd\"\nwarmup-epochs = 0",
         StrategyKind::PsSync => "kind = \"ps-sync\"",
         StrategyKind::AdPsgd => "kind = \"ad-psgd\"",
-        _ => "kind = \"d-sync\"",
+        StrategyKind::DSync => "kind = \"d-sync\"",
+        other => panic!("{other:?} is not among the kinds"),
     }
 }
 

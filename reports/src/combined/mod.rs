@@ -144,6 +144,12 @@ fn remarks(sides: &[Side<'_>], is_axis: bool) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if sides.iter().any(|side| side.rows.plan.search.is_some()) {
+        remarks.push(
+            "Arms that searched their settings are shown at those that they chose; how they did stands on the page of their own sweep."
+                .to_owned(),
+        );
+    }
     if !prices::in_one_currency(sides) {
         remarks.push(Doubt::OtherCurrency.to_string());
     }

@@ -116,6 +116,14 @@ fn sweeps_of_different_arms_stand_side_by_side() {
 }
 
 #[test]
+fn searches_are_shown_at_what_they_chose_and_this_is_said() {
+    let rows = crate::sample::searched(&[0.1, 0.2, 0.4], 3, |_, rate, _| 1.0 - rate);
+    let all = combined(&[rows.clone(), later(&rows, 1, 1.1)]).unwrap();
+    assert!(all.rows.plan.search.is_none());
+    assert!(all.remarks.iter().any(|remark| remark.contains("searched their settings")), "{:?}", all.remarks);
+}
+
+#[test]
 fn two_selections_of_one_sweep_are_refused() {
     let rows = duel();
     let refused = combined(&[of_arm(&rows, 0), of_arm(&rows, 1)]).unwrap_err();

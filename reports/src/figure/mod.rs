@@ -3,6 +3,7 @@
 //! A figure is the page's own chart drawn once more on a narrower sheet; what the page's style sheet says of its parts becomes
 //! their attributes, so that any program that reads SVG draws it alike.
 
+mod charts;
 mod drawing;
 mod legend;
 mod names;

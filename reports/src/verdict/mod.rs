@@ -18,6 +18,7 @@ use crate::statistics;
 use crate::study::{ArmCell, Condition, Measure};
 use recipe::Target;
 use serde::Serialize;
+use store::RunState;
 use words::{interval_words, quality_words, range, sided, sure_in_text};
 
 /// The verdict on one arm under one condition.
@@ -82,7 +83,14 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn sentences(&self, comparison: Option<&Comparison>) -> String {
         if self.cell.runs.is_empty() {
-            return format!("{}: no finished run {}.", self.arm(), self.place());
+            let ended = self.findings.rows().runs.iter().filter(|run| run.cell == self.cell.index);
+            let ordered = ended.filter(|run| run.state == RunState::Failed && run.is_as_ordered()).count();
+            let why = match ordered {
+                0 => String::new(),
+                1 => ": 1 failed as the recipe lets it".to_owned(),
+                more => format!(": {more} failed as the recipe lets them"),
+            };
+            return format!("{}: no finished run {}{why}.", self.arm(), self.place());
         }
         if self.cell.mostly_diverged() {
             return self.diverged();

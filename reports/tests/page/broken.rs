@@ -228,3 +228,18 @@ fn an_arm_that_exploded_leaves_the_chart_and_the_page_says_where() {
     assert!(largest.fold(0.0, f64::max) <= 4.0);
     assert!(!page.contains("000\u{202f}000\u{202f}000\u{202f}000"));
 }
+
+#[test]
+fn a_condition_under_which_every_run_failed_is_not_one_without_a_difference() {
+    let mut rows = Sample { workers: vec![2, 4], target: None, ..Sample::duel() }.rows();
+    let cells = rows.plan.cells.clone();
+    let lost = cells.iter().position(|cell| cell.arm == 1).unwrap();
+    for run in rows.runs.iter_mut().filter(|run| run.cell == lost) {
+        run.state = RunState::Failed;
+        run.attempt.as_mut().unwrap().as_ordered = true;
+    }
+    let page = checked(&rows);
+    assert!(page.contains("not compared in 1 of 2 conditions, for want of a finished run"));
+    assert!(page.contains("no finished run on 2 workers: 5 failed as the recipe lets them."));
+    assert!(!page.contains("is not shown to differ"));
+}

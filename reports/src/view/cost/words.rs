@@ -28,8 +28,8 @@ struct Best<'w> {
 
 impl Words<'_> {
     pub(super) fn time_name(&self) -> String {
-        let has_target = self.findings.study.conditions.iter().any(|condition| condition.target.is_some());
-        if has_target { "time to target" } else { "time" }.to_owned()
+        let have_targets = self.findings.study.conditions.iter().all(|condition| condition.target.is_some());
+        if have_targets { "time to target" } else { "time" }.to_owned()
     }
 
     pub(super) fn resource_name(&self, resource: Resource) -> String {
@@ -162,7 +162,10 @@ impl Words<'_> {
                 format!("the time of the {} of a run", number_format::plural(steps as usize, "step"))
             }
             (Measure::StepTime, _) if same => "the time of all steps of a run".to_owned(),
-            _ => "the time to the target".to_owned(),
+            _ if conditions.iter().all(|condition| condition.target.is_some()) => {
+                "the time to the target".to_owned()
+            }
+            _ => "the time to the target, or of all steps of a run without one".to_owned(),
         }
     }
 

@@ -87,7 +87,7 @@ impl PlannedFault {
             {
                 compute
             }
-            _ => 1.0,
+            FaultAction::Slow { .. } | FaultAction::Kill | FaultAction::Pause { .. } => 1.0,
         }
     }
 

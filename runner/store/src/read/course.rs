@@ -1,6 +1,7 @@
 //! The course of a run: how long the workers' steps were, in equal stretches of its time. The extremes of a stretch are kept, and its
 //! size does not depend on the number of steps.
 
+use crate::read::timeline::shown_attempt;
 use crate::sql::value::{decode_phases, int, uint};
 use crate::{RunId, Store, StoreError};
 use record::{Category, Nanos, Rank};
@@ -49,13 +50,7 @@ impl Store {
     /// The course of the run's last attempt in this number of stretches; `None` if no step of a worker was kept.
     pub async fn course(&self, run: &RunId, stretches: usize) -> Result<Option<Course>, StoreError> {
         let mut transaction = self.reader.begin().await?;
-        let attempt: Option<i64> = sqlx::query_scalar(
-            "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
-        )
-        .bind(run.as_str())
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let Some(attempt) = attempt else { return Ok(None) };
+        let Some(attempt) = shown_attempt(&mut transaction, run).await? else { return Ok(None) };
         let bounds: (Option<i64>, Option<i64>) = sqlx::query_as(
             "SELECT min(begin), max(begin + length) FROM step WHERE attempt = ?1 AND lane = 0 AND step >= 1 AND drain = 0 \
              AND rank IN (SELECT rank FROM rank WHERE attempt = ?1 AND role = 'worker')",

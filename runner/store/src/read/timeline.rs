@@ -13,13 +13,7 @@ impl Store {
     /// in the longest, those of other lanes in the same time included; by rank, lane and time. Empty if no spans were kept.
     pub async fn timeline(&self, run: &RunId) -> Result<Vec<SpanRow>, StoreError> {
         let mut transaction = self.reader.begin().await?;
-        let attempt: Option<i64> = sqlx::query_scalar(
-            "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
-        )
-        .bind(run.as_str())
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let Some(attempt) = attempt else { return Ok(Vec::new()) };
+        let Some(attempt) = shown_attempt(&mut transaction, run).await? else { return Ok(Vec::new()) };
         let recorded = recorded_steps(&mut transaction, attempt).await?;
         let mut spans = BTreeSet::new();
         for step in shown(&recorded) {
@@ -124,4 +118,15 @@ async fn add_spans(
     .await?;
     spans.extend(rows);
     Ok(())
+}
+
+/// The attempt of a run that is shown; `None` for a run that never began, or is not known.
+pub(crate) async fn shown_attempt(
+    connection: &mut SqliteConnection,
+    run: &RunId,
+) -> Result<Option<i64>, StoreError> {
+    let attempt = sqlx::query_scalar(
+        "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
+    );
+    Ok(attempt.bind(run.as_str()).fetch_optional(connection).await?)
 }

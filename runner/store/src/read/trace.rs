@@ -1,5 +1,6 @@
 //! All steps and spans of one run, page by page, for programs that draw them.
 
+use crate::read::timeline::shown_attempt;
 use crate::sql::value::{decode_phases, float_of, lane_of, phase_of, uint};
 use crate::{RunId, Store, StoreError};
 use record::{LaneId, Nanos, Rank, SpanRecord, StepRecord};
@@ -23,13 +24,7 @@ pub struct LaneTrace {
 impl Store {
     /// Reads the steps and spans of a run; `None` if it never began.
     pub async fn trace(&self, run: &RunId) -> Result<Option<LaneTrace>, StoreError> {
-        let attempt: Option<i64> = sqlx::query_scalar(
-            "SELECT shown.attempt FROM run JOIN shown ON shown.run = run.id \
-             WHERE run.ulid = ? AND shown.attempt IS NOT NULL",
-        )
-        .bind(run.as_str())
-        .fetch_optional(&self.reader)
-        .await?;
+        let attempt = shown_attempt(&mut *self.reader.acquire().await?, run).await?;
         let begin = (-1, -1, -1, -1, -1);
         Ok(attempt.map(|attempt| LaneTrace { store: self.clone(), attempt, step: (-1, -1, -1), span: begin }))
     }
