@@ -314,9 +314,10 @@ mod tests {
         assert_eq!((judged(0), judged(1)), (2, 5));
     }
 
-    /// With a rank that the recipe lets fail in every arm, what continues is what was to be seen.
+    /// With a rank that the recipe lets fail in every arm, what continues is what was to be seen; what ends has missed its target, and says
+    /// nothing without one.
     #[test]
-    fn a_run_that_lost_what_it_was_to_lose_is_judged_and_one_that_failed_by_it_is_not() {
+    fn a_run_that_lost_what_it_was_to_lose_is_judged_and_one_that_failed_by_it_by_its_target_alone() {
         let mut rows = Sample::duel().rows();
         let lost =
             store::LostRow { rank: record::Rank(1), step: 9, at: record::Nanos(1), reason: String::new() };
@@ -331,9 +332,16 @@ mod tests {
         }
         let study = Study::new(&rows, None).unwrap();
         let cells = &study.conditions[0].cells;
-        assert_eq!((cells[0].runs.len(), cells[1].runs.len()), (5, 0));
-        assert_eq!(cells[0].final_values(Metric::TestAccuracy).len(), 5);
+        assert_eq!((cells[0].runs.len(), cells[1].runs.len()), (5, 5));
+        let final_values = |arm: usize| cells[arm].final_values(Metric::TestAccuracy).len();
+        assert_eq!((final_values(0), final_values(1)), (5, 0));
         assert_eq!(rows.runs[0].state_words(), "degraded as ordered");
+        for cell in &mut rows.plan.cells {
+            cell.spec.train.target = None;
+        }
+        let study = Study::new(&rows, None).unwrap();
+        let cells = &study.conditions[0].cells;
+        assert_eq!((cells[0].runs.len(), cells[1].runs.len()), (5, 0));
     }
 
     #[test]
