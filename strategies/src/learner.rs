@@ -37,6 +37,27 @@ pub trait Learner: Send {
     /// Says which batches are loaded next, in this order, at most [`Learner::looks_ahead`]. The loaded values do not depend on it.
     fn announce(&mut self, _next: &[Batch]) {}
 
+    /// Whether it computes on a device with memory of its own. Then the loaded batch, the weights of each layer before its forward
+    /// pass, and its gradient after its backward pass are copied by calls of their own, whose time is that of copying.
+    fn has_device(&self) -> bool {
+        false
+    }
+
+    /// Copies the loaded batch to the device.
+    fn upload_batch(&mut self) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// Copies the weights of one layer to the device: its forward and its backward pass are at these.
+    fn upload_layer(&mut self, _weights: &Vector, _layer: usize) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// Copies the gradient of one layer's weights from the device over `gradient`, which the backward pass has not written to.
+    fn download_gradient(&mut self, _layer: usize, _gradient: &mut [f32]) -> Result<(), StepError> {
+        Ok(())
+    }
+
     /// The forward pass through one layer.
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError>;
 

@@ -12,7 +12,7 @@ pub struct NodeFacts {
     pub host: String,
     /// Operating system and kernel.
     pub system: String,
-    /// Processor model.
+    /// Processor model, and those of graphics cards.
     pub processor: String,
     /// Cores that a run may use.
     pub cores: u32,

@@ -37,6 +37,7 @@ pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, Qu
 pub use spec::dataset::{
     Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source, Targets,
 };
+pub use spec::device::Device;
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
 };

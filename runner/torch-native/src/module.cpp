@@ -1,5 +1,6 @@
 // TorchScript modules, of which the bindings of tch show the parameters and not the buffers or the modules inside.
 
+#include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -46,6 +47,12 @@ bool bakeoff_module_read(const char *bytes, std::size_t length, Module **module,
         *module = std::make_unique<Module>(torch::jit::load(archive, at::kCPU)).release();
     };
     return bakeoff::succeeds(work, error, room);
+}
+
+// Moves parameters and buffers to a graphics card; tensors that were taken from the module before stay where they are.
+bool bakeoff_module_move(Module *module, std::uint32_t card, char *error, std::size_t room) {
+    const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(card));
+    return bakeoff::succeeds([&] { module->to(device); }, error, room);
 }
 
 void bakeoff_module_drop(Module *module) { delete module; }

@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     let [recipe, steps, overrides @ ..] = arguments.as_slice() else {
         bail!("layers RECIPE STEPS [KEY=VALUE...]");
     };
-    let (mut learner, batch) = described::learner(&described::spec(recipe, overrides)?)?;
+    let (mut learner, batch) = described::learner(&described::spec(recipe, overrides)?, None)?;
     let times = measured(learner.as_mut(), &batch, steps.parse()?)?;
     for (number, (layer, of_layer)) in learner.layout().layers().iter().zip(times).enumerate() {
         let Times { mut forward, mut backward } = of_layer;
@@ -60,13 +60,13 @@ fn measured(learner: &mut dyn TrainedModel, batch: &Batch, steps: usize) -> Resu
         for (layer, of_layer) in times.iter_mut().enumerate() {
             let begin = Instant::now();
             learner.forward(&weights, layer)?;
-            of_layer.forward.extend(counts.then(|| microseconds(begin)));
+            of_layer.forward.extend(counts.then(|| microseconds(begin.elapsed())));
         }
         learner.loss(batch)?;
         for (layer, span) in spans.iter().enumerate().rev() {
             let begin = Instant::now();
             learner.backward(&weights, layer, &mut gradient[span.clone()])?;
-            times[layer].backward.extend(counts.then(|| microseconds(begin)));
+            times[layer].backward.extend(counts.then(|| microseconds(begin.elapsed())));
         }
     }
     Ok(times)

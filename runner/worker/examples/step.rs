@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         bail!("step RECIPE STEPS|describe [KEY=VALUE...]");
     };
     let spec = described::spec(recipe, overrides)?;
-    let (mut learner, batch) = described::learner(&spec)?;
+    let (mut learner, batch) = described::learner(&spec, None)?;
     if steps == "describe" {
         let described = serde_json::json!({ "model": spec.model, "samples": batch.examples.len() });
         println!("{described}");
@@ -84,12 +84,12 @@ fn pass(
         learner.forward(weights, layer)?;
     }
     learner.loss(batch)?;
-    let forward = microseconds(begin);
+    let forward = microseconds(begin.elapsed());
     for (layer, span) in spans.iter().enumerate().rev() {
         learner.backward(weights, layer, &mut gradient[span.clone()])?;
     }
-    let backward = microseconds(begin) - forward;
+    let backward = microseconds(begin.elapsed()) - forward;
     optimizer.apply_gradient(weights, gradient, rate);
-    let all = microseconds(begin);
+    let all = microseconds(begin.elapsed());
     Ok([all, forward, backward, all - forward - backward])
 }

@@ -189,7 +189,8 @@ impl Process<'_> {
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
-        let mut learner = crate::model::open(&spec.model, data.clone(), *seed)
+        let card = spec.cluster.card(self.rank.index());
+        let mut learner = crate::model::open(&spec.model, data.clone(), *seed, card)
             .map_err(|error| LaneFailure::early(Phase::Data, error))?;
         let first = plan.sampler.batch(1, self.rank.index());
         warm_up(learner.as_mut(), &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;
@@ -326,12 +327,18 @@ fn warm_up(learner: &mut dyn TrainedModel, batch: &Batch) -> Result<(), StepErro
     let weights = learner.initial();
     let spans: Vec<_> = learner.layout().layers().iter().map(|layer| layer.span.clone()).collect();
     learner.load(batch)?;
-    (0..spans.len()).try_for_each(|layer| learner.forward(&weights, layer))?;
+    learner.upload_batch()?;
+    for layer in 0..spans.len() {
+        learner.upload_layer(&weights, layer)?;
+        learner.forward(&weights, layer)?;
+    }
     learner.loss(batch)?;
     let mut gradient = Vector::zeros(weights.len());
-    (0..spans.len())
-        .rev()
-        .try_for_each(|layer| learner.backward(&weights, layer, &mut gradient[spans[layer].clone()]))
+    for (layer, span) in spans.into_iter().enumerate().rev() {
+        learner.backward(&weights, layer, &mut gradient[span.clone()])?;
+        learner.download_gradient(layer, &mut gradient[span])?;
+    }
+    Ok(())
 }
 
 /// The parts of a prepared rank.

@@ -80,7 +80,7 @@ impl WorkerContext {
     fn load_micro_batch(&mut self, k: usize, pieces: usize) -> Result<Batch, StepError> {
         let Self { service, learner, batch, share, t, trainers, .. } = self;
         let sampler = &service.info.plan.sampler;
-        service.lane.clock.timed(Phase::Data, Work::Data, || {
+        let part = service.lane.clock.timed(Phase::Data, Work::Data, || {
             if k == 0 {
                 *batch = sampler.batch(*t, trainers.me().0);
             }
@@ -94,8 +94,10 @@ impl WorkerContext {
             let later = later.flat_map(|batch| (0..pieces).map(move |k| micro_batch(&batch, pieces, k)));
             next.extend(later.take(ahead - next.len()));
             learner.announce(&next);
-            Ok(part)
-        })
+            Ok::<Batch, StepError>(part)
+        })?;
+        self.upload_batch()?;
+        Ok(part)
     }
 
     fn forward_over(&mut self, batch: &Batch) -> Result<Loss, StepError> {

@@ -20,8 +20,18 @@ impl WorkerContext {
             let next = |step: u64| sampler.batch(step, trainers.me().0);
             let next: Vec<Batch> = (*t + 1..).take(learner.looks_ahead()).map(next).collect();
             learner.announce(&next);
-            Ok(())
-        })
+            Ok::<(), StepError>(())
+        })?;
+        self.upload_batch()
+    }
+
+    /// Copies the loaded samples to the learner's device, if it has one.
+    pub(super) fn upload_batch(&mut self) -> Result<(), StepError> {
+        let Self { service, learner, .. } = self;
+        if !learner.has_device() {
+            return Ok(());
+        }
+        service.lane.clock.timed(Phase::Copy, Work::Snapshot(0), || learner.upload_batch())
     }
 
     /// The loaded samples.
@@ -32,6 +42,10 @@ impl WorkerContext {
     /// The forward pass through one layer.
     pub fn forward_layer(&mut self, layer: usize) -> Result<(), StepError> {
         let Self { service, learner, weights, share, .. } = self;
+        if learner.has_device() {
+            let copied = Work::Snapshot(learner.layout().layers()[layer].span.len());
+            service.lane.clock.timed(Phase::Copy, copied, || learner.upload_layer(weights, layer))?;
+        }
         let work = Work::Forward { layer, share: *share };
         service.lane.clock.timed(Phase::Forward, work, || learner.forward(weights, layer))
     }
@@ -49,7 +63,12 @@ impl WorkerContext {
     pub fn backward_layer(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         let Self { service, learner, weights, share, .. } = self;
         let work = Work::Backward { layer, share: *share };
-        service.lane.clock.timed(Phase::Backward, work, || learner.backward(weights, layer, gradient))
+        service.lane.clock.timed(Phase::Backward, work, || learner.backward(weights, layer, gradient))?;
+        if !learner.has_device() {
+            return Ok(());
+        }
+        let copied = Work::Snapshot(gradient.len());
+        service.lane.clock.timed(Phase::Copy, copied, || learner.download_gradient(layer, gradient))
     }
 
     /// Fetches the activations, or their gradients, to host memory.

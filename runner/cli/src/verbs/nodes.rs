@@ -10,7 +10,7 @@ use crate::output::{self, human};
 use crate::planning;
 use clap::{Args, Subcommand};
 use launch::{HostError, HostState, Inspect, LaunchError, Way, WayState};
-use recipe::Access;
+use recipe::{Access, Device};
 use record::Nanos;
 use std::fmt::Write;
 use std::time::Duration;
@@ -85,8 +85,12 @@ pub(crate) fn execute(args: &NodesArgs, context: &Context<'_>) -> Result<Exit, F
 
 /// A row for each machine.
 fn machines(states: &[HostState], errors: &[HostError]) -> Sheet {
-    let head = ["machine", "state", "cores", "memory free", "disk free", "load", "clock", "governor"];
-    let mut sheet = Sheet::new(&head).right(&[2, 3, 4, 5, 6]).whole(&[0, 1]);
+    let all = ["machine", "state", "cores", "cards", "memory free", "disk free", "load", "clock", "governor"];
+    // Of no interest where all train on processors.
+    let with_cards = states.iter().any(|state| state.node.device != Device::Cpu);
+    let head: Vec<&str> = all.into_iter().filter(|name| with_cards || *name != "cards").collect();
+    let numbers: Vec<usize> = (2..head.len() - 1).collect();
+    let mut sheet = Sheet::new(&head).right(&numbers).whole(&[0, 1]);
     for error in errors {
         let rest = head.iter().skip(2).map(|_| "–".into());
         let row = [error.host.as_str().into(), Cell::styled(BAD, "unreachable")].into_iter().chain(rest);
@@ -102,16 +106,17 @@ fn machines(states: &[HostState], errors: &[HostError]) -> Sheet {
             (true, true) => Cell::styled(ODD, "busy"),
             (true, false) => Cell::styled(PLAIN, "ready"),
         };
-        sheet.row(vec![
-            state.node.name.as_str().into(),
-            word,
-            state.free.cores.to_string().into(),
+        let cards = state.free.cards.map_or_else(|| "–".to_owned(), |cards| cards.to_string());
+        let mut row = vec![state.node.name.as_str().into(), word, state.free.cores.to_string().into()];
+        row.extend(with_cards.then(|| cards.into()));
+        row.extend([
             human::bytes(state.free.memory).into(),
             human::bytes(state.free.disk).into(),
             load.map_or_else(|| "–".into(), |load| format!("{load:.2}")).into(),
             clock(state.clock_error).into(),
             governor.unwrap_or_else(|| "–".into()).into(),
         ]);
+        sheet.row(row);
     }
     sheet
 }

@@ -163,6 +163,11 @@ pub(crate) fn headline(plan: &Plan) -> String {
     for line in searches::words(plan).iter().flat_map(|words| output::fold(words, output::width())) {
         let _ = writeln!(out, "{line}");
     }
+    for words in plan.placements() {
+        for line in output::fold(&format!("ranks: {words}"), output::width()) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
     for words in plan.threads() {
         let _ = writeln!(out, "threads: {words}");
     }
@@ -334,6 +339,7 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         "runs": runs.collect::<Vec<_>>(),
         "looks": plan.looks,
         "search": plan.search,
+        "placements": plan.placements(),
         "threads": plan.threads(),
         "emulated": plan.emulated(),
         "faults": plan.faults(),

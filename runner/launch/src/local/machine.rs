@@ -1,5 +1,6 @@
 //! The driver's own machine: its facts and its free resources.
 
+use super::cards::{self, cards};
 use crate::{FreeResources, LaunchError, NodeFacts, Nodes};
 use std::io;
 use std::path::Path;
@@ -23,13 +24,16 @@ fn facts() -> NodeFacts {
         let brand = system.cpus().first()?.brand().split_whitespace().collect::<Vec<_>>().join(" ");
         Some(brand).filter(|brand| !brand.is_empty())
     });
+    let on_cards = cards::words(&cards().unwrap_or_default());
+    let processor = [processor.unwrap_or_else(|| "unknown".into()), on_cards];
+    let processor: Vec<String> = processor.into_iter().filter(|part| !part.is_empty()).collect();
     let name = rustix::system::uname();
     let kernel = format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy());
     let distribution = System::long_os_version().map_or_else(|_| String::new(), |name| format!("{name}, "));
     NodeFacts {
         host: name.nodename().to_string_lossy().into_owned(),
         system: format!("{distribution}{kernel}"),
-        processor: processor.unwrap_or_else(|| "unknown".into()),
+        processor: processor.join(", "),
         cores: cores(),
         memory: memory().0,
     }
@@ -42,7 +46,8 @@ pub fn free_resources(store: &Path) -> Result<FreeResources, LaunchError> {
     let existing = whole.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     let disk = rustix::fs::statvfs(existing).map_err(|error| fault(error.into()))?;
     let disk = disk.f_bavail.saturating_mul(disk.f_frsize);
-    Ok(FreeResources { cores: cores(), memory: memory().1, disk })
+    let cards = cards().map(|cards| cards.len() as u32);
+    Ok(FreeResources { cores: cores(), memory: memory().1, disk, cards })
 }
 
 /// Cores that the affinity mask and the control group allow.

@@ -295,6 +295,16 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("2"),
     Key::new(
+        "nodes.device",
+        Kind::Text,
+        "What workers compute on: `cpu`; `cuda`, where each worker of a machine takes a graphics card of its own, the first `cuda:0`; \
+         or `cuda:0`, which all of a machine share. The inventory's `device` of a machine comes first. Weights and gradients are \
+         exchanged from the host's memory, and the phase `copy` is the time that they take between it and the card. Cards compute in \
+         32 bits with algorithms whose sums have one order; their bits are not those of processors.",
+    )
+    .default("\"cpu\"")
+    .example("\"cuda\""),
+    Key::new(
         "nodes.server",
         Kind::Text,
         "The machine for a parameter server, for strategies that need one; by default the first of `nodes.use`. It takes no worker's slot.",
@@ -318,7 +328,7 @@ pub(crate) const KEYS: &[Key] = &[
         "nodes.inventory",
         Kind::Path,
         "A TOML file with a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, \
-         environment, price, groups.",
+         device, environment, price, groups.",
     )
     .example("\"nodes.toml\""),
     Key::new(

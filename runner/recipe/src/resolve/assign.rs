@@ -6,12 +6,13 @@ use crate::resolve::inventory::Known;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Cluster, HostSettings, Node, Placement, Role, Strategy, Tunnel};
+use crate::{Cluster, Device, HostSettings, Node, Placement, Role, Strategy, Tunnel};
 
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: Optional<u64> = Optional::whole("nodes.workers");
 pub(crate) const THREADS: Optional<u64> = Optional::whole("nodes.threads");
 const SERVER: KeyId = id("nodes.server");
+const DEVICE: KeyId = id("nodes.device");
 const PORTS: KeyId = id("nodes.ports");
 const COPY_DATA: Defaulted<bool> = Defaulted::flag("nodes.copy-data");
 const TUNNEL: Defaulted<Tunnel> = Defaulted::choice("nodes.tunnel");
@@ -50,6 +51,7 @@ pub(crate) fn cluster(
     let servers = if strategy.servers() == 0 { 0 } else { SERVERS.of(settings) };
     seats.extend((0..servers).map(|_| Placement { role: Role::Server, node: server }));
     findings.extend(unreadable_ports(settings));
+    findings.extend(unreadable_device(settings));
     (Cluster { nodes, seats, tunnel: TUNNEL.of(settings) }, findings)
 }
 
@@ -108,7 +110,25 @@ fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -
     if nodes.is_empty() {
         nodes.push(Node::local(1));
     }
+    let device = device(settings).unwrap_or_default();
+    for node in &mut nodes {
+        node.device = machine.machines.device(&node.name, settings).unwrap_or(device);
+    }
     nodes
+}
+
+/// What workers compute on, where the inventory says nothing else.
+fn device(settings: &Settings) -> Result<Device, String> {
+    settings.text(DEVICE).parse()
+}
+
+fn unreadable_device(settings: &Settings) -> Option<Finding> {
+    let reason = device(settings).err()?;
+    Some(
+        Finding::new("R025", reason)
+            .at_option(settings.span(DEVICE), "this device")
+            .cure("write `device = \"cuda\"`, or leave it out for processors"),
+    )
 }
 
 /// Adds a machine; the slots of one that is named twice add up.

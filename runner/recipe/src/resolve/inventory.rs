@@ -7,7 +7,7 @@ use crate::node_list;
 use crate::text::finding::Finding;
 use crate::text::turning::turns_text;
 use crate::values::settings::Settings;
-use crate::{Access, Node};
+use crate::{Access, Device, Node};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -31,6 +31,7 @@ pub(crate) struct HostTable {
     data: Option<PathBuf>,
     worker: Option<PathBuf>,
     libtorch: Option<PathBuf>,
+    device: Option<Device>,
     environment: BTreeMap<String, String>,
     /// What an hour of it costs.
     price: Option<f64>,
@@ -53,6 +54,7 @@ impl HostTable {
             data: self.data.clone(),
             worker: self.worker.clone(),
             libtorch: self.libtorch.clone(),
+            device: self.device.unwrap_or_default(),
             environment: self.environment.clone(),
         }
     }
@@ -152,6 +154,11 @@ impl<'a> Machines<'a> {
         self.inventory(settings).ok()?.get(name)?.price
     }
 
+    /// What the workers of a machine compute on by the inventory.
+    pub(crate) fn device(&self, name: &str, settings: &Settings) -> Option<Device> {
+        self.inventory(settings).ok()?.get(name)?.device
+    }
+
     /// The problem of the inventory.
     pub(crate) fn finding(&self, settings: &Settings) -> Option<Finding> {
         let reason = self.inventory(settings).err()?;
@@ -159,7 +166,7 @@ impl<'a> Machines<'a> {
         Some(
             Finding::new("R022", format!("the inventory {path} cannot be used: {reason}"))
                 .at_option(settings.span(INVENTORY), "this file")
-                .note("a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, environment, price, groups")
+                .note("a table for each machine: host, user, port, slots, cores, address, data, worker, libtorch, device, environment, price, groups")
                 .cure("mend the file, or leave `inventory` out and name the machines in `nodes.use`"),
         )
     }

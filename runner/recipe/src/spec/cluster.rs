@@ -35,6 +35,19 @@ impl Cluster {
         self.seats.iter().map(|seat| seat.node).collect::<BTreeSet<_>>().len()
     }
 
+    /// The graphics card that a rank computes on; `None` for the processors, which servers always take.
+    pub fn card(&self, rank: usize) -> Option<u32> {
+        let seat = self.seats.get(rank).filter(|seat| seat.role == Role::Worker)?;
+        let before = self.seats[..rank].iter().filter(|other| *other == seat).count() as u32;
+        self.nodes.get(seat.node as usize)?.device.card(before)
+    }
+
+    /// The first machine on which workers compute on graphics cards.
+    pub fn with_cards(&self) -> Option<&Node> {
+        let cards = (0..self.seats.len()).find(|rank| self.card(*rank).is_some())?;
+        self.nodes.get(self.seats[cards].node as usize)
+    }
+
     /// Whether all ranks run on the machine of the driver.
     pub fn all_local(&self) -> bool {
         let node = |seat: &Placement| self.nodes.get(seat.node as usize);

@@ -1,5 +1,6 @@
 //! A machine, and how it is reached.
 
+use crate::spec::device::Device;
 use crate::spec::family::family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,10 @@ pub struct Node {
     /// The folder of libtorch's libraries; without it, the driver's are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libtorch: Option<PathBuf>,
+    /// What its workers compute on.
+    // Absent for the CPU, so that earlier runs keep their identity.
+    #[serde(default, skip_serializing_if = "Device::is_cpu")]
+    pub device: Device,
     /// Variables that its ranks get.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
@@ -92,6 +97,7 @@ impl Node {
             data: None,
             worker: None,
             libtorch: None,
+            device: Device::Cpu,
             environment: BTreeMap::new(),
         }
     }

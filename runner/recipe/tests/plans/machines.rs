@@ -94,6 +94,21 @@ fn problems() {
 }
 
 #[test]
+fn devices_that_cannot_work() {
+    check(
+        "devices",
+        &[
+            ("a device that there is not", &["[nodes]\ndevice = \"gpu\""]),
+            ("a card that is no number", &["[nodes]\ndevice = \"cuda:first\""]),
+            (
+                "an emulated step on a graphics card",
+                &["[nodes]\nuse = [\"local*2\"]\ndevice = \"cuda\"\n\n[compute]\nstep-time = \"10ms\""],
+            ),
+        ],
+    );
+}
+
+#[test]
 fn machines_are_named_in_many_ways() {
     assert_eq!(slots("use = [\"lab[08-10]*2\"]"), ["lab08*2", "lab09*2", "lab10*2"]);
     assert_eq!(slots("use = [\"local*2\", \"lab1\"]"), ["local*2", "lab1*1"]);
@@ -135,6 +150,31 @@ fn the_hosts_of_an_allocation_have_what_the_inventory_says_of_them() {
     let told: Vec<_> = nodes.iter().map(|node| (node.name.as_str(), node.cores, &node.access)).collect();
     let slurm = ["fast2", "other"].map(|host| Access::Slurm { host: host.into() });
     assert_eq!(told, [("fast2", Some(4), &slurm[0]), ("other", Some(2), &slurm[1])]);
+}
+
+/// The inventory's device of a machine comes before the recipe's; servers stay on processors.
+#[test]
+fn workers_have_the_device_of_the_inventory_or_of_the_recipe() {
+    let planned = |device: &str, machines: &str| {
+        let nodes = format!("[nodes]\ninventory = \"nodes.toml\"\nuse = [\"a*2\", \"b*2\"]\n{device}");
+        let text = recipe(&[&nodes, "[[strategy]]\nkind = \"ps-sync\""]);
+        Desk::with(&text).and("nodes.toml", machines).plan().expect("a plan")
+    };
+    let cards = |device: &str, machines: &str| {
+        let cluster = planned(device, machines).cells[0].spec.cluster.clone();
+        (0..cluster.seats.len()).map(|rank| cluster.card(rank)).collect::<Vec<_>>()
+    };
+    let bare = "[a]\n[b]\n";
+    assert_eq!(cards("", bare), [None; 5]);
+    assert_eq!(cards("device = \"cuda\"", bare), [Some(0), Some(1), Some(0), Some(1), None]);
+    assert_eq!(cards("device = \"cuda:1\"", bare), [Some(1), Some(1), Some(1), Some(1), None]);
+    let other = "[a]\ndevice = \"cpu\"\n[b]\n";
+    assert_eq!(cards("device = \"cuda\"", other), [None, None, Some(0), Some(1), None]);
+    assert_eq!(
+        planned("device = \"cuda\"", other).placements(),
+        ["a workers 0-1 and server 4, b workers 2-3 (cuda:0 to cuda:1)"]
+    );
+    assert_eq!(planned("workers = 3", bare).placements(), ["a workers 0-1 and server 3, b worker 2"]);
 }
 
 /// Every cell is priced by the machines that have its ranks: two workers and a server fit on the first.

@@ -7,7 +7,7 @@ use recipe::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 use strategies::Batch;
 use worker::data::DataSet;
 use worker::model::{TrainedModel, describe, open};
@@ -21,13 +21,14 @@ pub(crate) fn spec(recipe: &str, overrides: &[String]) -> Result<RunSpec> {
     Ok(plan.cells.swap_remove(0).spec)
 }
 
-/// Its model over its data, with the weights of seed 1, and a worker's share of a global batch: the first training samples.
-pub(crate) fn learner(spec: &RunSpec) -> Result<(Box<dyn TrainedModel>, Batch)> {
+/// Its model over its data, on a graphics card or on the processors, with the weights of seed 1, and a worker's share of a global batch:
+/// the first training samples.
+pub(crate) fn learner(spec: &RunSpec, card: Option<u32>) -> Result<(Box<dyn TrainedModel>, Batch)> {
     let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;
     tch::set_num_threads(1);
     let data = Arc::new(DataSet::load(&spec.dataset)?);
     let examples: Vec<u32> = data.training_ids().iter().copied().take(share).collect();
-    Ok((open(&spec.model, data, 1)?, Batch { epoch: 0, examples }))
+    Ok((open(&spec.model, data, 1, card)?, Batch { epoch: 0, examples }))
 }
 
 struct Disk;
@@ -67,9 +68,9 @@ impl Files for Disk {
     }
 }
 
-/// Time since `begin`.
-pub(crate) fn microseconds(begin: Instant) -> f64 {
-    begin.elapsed().as_secs_f64() * 1e6
+/// A time in microseconds.
+pub(crate) fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }
 
 /// The middle value; of an even number, the larger one of the two.

@@ -7,7 +7,7 @@
 //! strategy is judged by the same rule.
 
 use std::collections::BTreeMap;
-use tch::{Kind, TchError, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 /// Added to a variance before its root is taken; the default of PyTorch and Caffe.
 const EPSILON: f64 = 1e-5;
@@ -91,10 +91,11 @@ impl Moments {
         Ok(())
     }
 
-    /// The means over all examples.
-    pub(super) fn mean(&self) -> Result<Statistics, TchError> {
+    /// The means over all examples, on the device that uses them.
+    pub(super) fn mean(&self, device: Device) -> Result<Statistics, TchError> {
         let tensor = |sums: &[f64], rows: f64| {
-            Tensor::f_from_slice(&sums.iter().map(|sum| (sum / rows) as f32).collect::<Vec<f32>>())
+            let means: Vec<f32> = sums.iter().map(|sum| (sum / rows) as f32).collect();
+            Tensor::f_from_slice(&means)?.f_to(device)
         };
         let moment = |(name, sums): (&String, &Sums)| -> Result<(String, Moment), TchError> {
             let Sums { rows, mean, variance } = sums;

@@ -1,7 +1,9 @@
 //! How good a model is on samples it was not trained on.
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
+use super::card::Card;
 use super::dropout::Masks;
+use super::flat::Weights;
 use super::frozen;
 use super::kernel::{self, Pass};
 use super::learner::failed;
@@ -53,7 +55,7 @@ pub(super) fn over(
         let (some_loss, some_right, some_among) = tch::no_grad(|| {
             let y = loss::rows(&scores(x)?).map_err(|error| failed("the scores", "evaluation", error))?;
             loss::check(&y, labels.len(), data.classes())?;
-            let labels = Tensor::f_from_slice(&labels);
+            let labels = Tensor::f_from_slice(&labels).and_then(|labels| labels.f_to(y.device()));
             let tally = labels.and_then(|labels| {
                 let (loss, right) = loss::tally(&y, &labels)?;
                 Ok((loss, right, if many { loss::among_five(&y, &labels)? } else { 0 }))
@@ -90,6 +92,13 @@ impl TrainedModel for TorchLearner {
         if self.data.positions(split).is_empty() {
             return Ok(None);
         }
+        if let Some(card) = &mut self.card {
+            let whole = 0..weights.len();
+            let copied = card.hold(weights.len()).and_then(|()| card.upload(weights, whole));
+            copied.map_err(|error| failed("the weights", "copy", error))?;
+        }
+        let copy = self.card.as_ref().map(Card::weights);
+        let weights = Weights::of(copy.as_ref(), weights);
         let statistics = tch::no_grad(|| self.statistics(weights))?;
         over(&self.data, split, self.model.evaluated_at_once(), |x| {
             self.scores(weights, x, &mut Normaliser::Fixed(&statistics))
@@ -103,7 +112,7 @@ impl TrainedModel for TorchLearner {
 
 impl TorchLearner {
     /// The mean and variance that each batch norm uses for these weights.
-    fn statistics(&self, weights: &Vector) -> Result<Statistics, StepError> {
+    fn statistics(&self, weights: Weights<'_>) -> Result<Statistics, StepError> {
         let mut moments = Moments::default();
         if self.model.layers.iter().any(PlacedLayer::looks_across_batch) {
             let at_once = CALIBRATION_BATCH.min(self.model.evaluated_at_once());
@@ -112,23 +121,28 @@ impl TorchLearner {
                 let _ = self.scores(weights, x, &mut Normaliser::Gathered(&mut moments))?;
             }
         }
-        moments.mean().map_err(|error| failed("batch norm", "evaluation", error))
+        moments.mean(self.device()).map_err(|error| failed("batch norm", "evaluation", error))
     }
 
     /// The class scores of examples, without dropout.
     fn scores(
         &self,
-        weights: &Vector,
-        mut x: Tensor,
+        weights: Weights<'_>,
+        x: Tensor,
         normaliser: &mut Normaliser<'_>,
     ) -> Result<Tensor, StepError> {
         let rows = x.size().first().copied().unwrap_or(0);
+        let mut x = x.f_to(self.device()).map_err(|error| failed("the samples", "copy", error))?;
         for (section, described) in self.sections.iter().zip(self.layout.layers()) {
             for place in section.placed.clone() {
                 let placed = &self.model.layers[place];
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
                     let x = x.f_reshape(dimensions(rows, placed.input))?;
                     let tied = self.tied(weights);
+                    let span = &described.span;
+                    let own = weights.part(span.clone()).ok_or_else(|| {
+                        TchError::Shape(format!("{span:?} is not within {} weights", weights.len()))
+                    })?;
                     let pass = Pass {
                         factor: None,
                         masks: Masks::Off,
@@ -138,7 +152,7 @@ impl TorchLearner {
                         passes_gradient: false,
                         labels: None,
                     };
-                    Ok(kernel::forward(placed, &weights[described.span.clone()], x, pass)?.0)
+                    Ok(kernel::forward(placed, own, x, pass)?.0)
                 };
                 x = through(x).map_err(|error| failed(&placed.name, "evaluation", error))?;
             }

@@ -1,4 +1,4 @@
-//! Tensors that view the caller's flat memory instead of owning a copy.
+//! Tensors that view flat memory instead of owning a copy: the caller's, or on a device the learner's copy of it.
 //!
 //! Safety. A view is made from a slice of exactly as many values as its shape has, of 32-bit floats, densely
 //! strided, so libtorch never reads or writes outside the slice. It borrows the slice for as long as it
@@ -12,8 +12,147 @@
 //! rectifier that works in place does so on the result of an operation.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use tch::{Device, Kind, TchError, Tensor};
+
+/// Flat weights to be read.
+#[derive(Clone, Copy)]
+pub(super) enum Weights<'a> {
+    /// The caller's memory.
+    Host(&'a [f32]),
+    /// A part of a vector on a device.
+    Device(Part<'a>),
+}
+
+/// Flat memory that a gradient is written to.
+pub(super) enum Gradient<'a> {
+    /// The caller's memory.
+    Host(&'a mut [f32]),
+    /// A part of a vector on a device.
+    Device(Part<'a>),
+}
+
+/// A part of a flat vector on a device.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    flat: &'a Tensor,
+    begin: usize,
+    len: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The values of `flat` in `span`; `None` where it is shorter.
+    pub(super) fn new(flat: &'a Tensor, span: Range<usize>) -> Option<Self> {
+        (span.start <= span.end && span.end <= flat.numel()).then_some(Self {
+            flat,
+            begin: span.start,
+            len: span.len(),
+        })
+    }
+
+    fn split_at_checked(self, place: usize) -> Option<(Self, Self)> {
+        let rest = self.len.checked_sub(place)?;
+        Some((Self { len: place, ..self }, Self { begin: self.begin + place, len: rest, ..self }))
+    }
+
+    fn tensor(self, shape: &[i64]) -> Result<Tensor, TchError> {
+        self.flat.f_narrow(0, self.begin as i64, self.len as i64)?.f_view(shape)
+    }
+}
+
+impl<'a> Weights<'a> {
+    /// All of a vector: `copy`, where the learner has one on its device, else the caller's memory.
+    pub(super) fn of(copy: Option<&'a Tensor>, host: &'a [f32]) -> Self {
+        copy.map_or(Self::Host(host), |flat| Self::Device(Part { flat, begin: 0, len: flat.numel() }))
+    }
+
+    /// Those in `span`; `None` where there are fewer.
+    pub(super) fn part(self, span: Range<usize>) -> Option<Self> {
+        let (before, _) = self.split_at_checked(span.end)?;
+        before.split_at_checked(span.start).map(|(_, part)| part)
+    }
+
+    /// Number of values.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Host(values) => values.len(),
+            Self::Device(part) => part.len,
+        }
+    }
+
+    /// Those before `place` and those from there on; `None` where there are fewer.
+    pub(super) fn split_at_checked(self, place: usize) -> Option<(Self, Self)> {
+        match self {
+            Self::Host(values) => {
+                let (before, after) = values.split_at_checked(place)?;
+                Some((Self::Host(before), Self::Host(after)))
+            }
+            Self::Device(part) => {
+                let (before, after) = part.split_at_checked(place)?;
+                Some((Self::Device(before), Self::Device(after)))
+            }
+        }
+    }
+
+    /// Looks at them as a tensor of `shape`, row by row.
+    pub(super) fn view(self, shape: &[i64]) -> Result<View<'a>, TchError> {
+        match self {
+            Self::Host(values) => View::new(values, shape),
+            Self::Device(part) => Ok(View { tensor: part.tensor(shape)?, memory: PhantomData }),
+        }
+    }
+}
+
+impl<'a> Gradient<'a> {
+    /// Number of values.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Host(values) => values.len(),
+            Self::Device(part) => part.len,
+        }
+    }
+
+    /// The same memory for a shorter time.
+    pub(super) fn again(&mut self) -> Gradient<'_> {
+        match self {
+            Self::Host(values) => Gradient::Host(values),
+            Self::Device(part) => Gradient::Device(*part),
+        }
+    }
+
+    /// Those before `place` and those from there on; `None` where there are fewer.
+    pub(super) fn split_at_checked(self, place: usize) -> Option<(Self, Self)> {
+        match self {
+            Self::Host(values) => {
+                let (before, after) = values.split_at_mut_checked(place)?;
+                Some((Self::Host(before), Self::Host(after)))
+            }
+            Self::Device(part) => {
+                let (before, after) = part.split_at_checked(place)?;
+                Some((Self::Device(before), Self::Device(after)))
+            }
+        }
+    }
+
+    /// Looks at them as a tensor of `shape`, row by row.
+    pub(super) fn view(self, shape: &[i64]) -> Result<ViewMut<'a>, TchError> {
+        match self {
+            Self::Host(values) => ViewMut::new(values, shape),
+            Self::Device(part) => Ok(ViewMut { tensor: part.tensor(shape)?, memory: PhantomData }),
+        }
+    }
+
+    /// Makes all of them zero.
+    pub(super) fn clear(self) -> Result<(), TchError> {
+        match self {
+            Self::Host(values) => {
+                values.fill(0.0);
+                Ok(())
+            }
+            Self::Device(part) => part.tensor(&[part.len as i64])?.f_zero_().map(drop),
+        }
+    }
+}
 
 /// A tensor over borrowed memory, to be read.
 pub(super) struct View<'a> {

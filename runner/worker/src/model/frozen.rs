@@ -4,7 +4,7 @@ use super::initial::initial_weights_of;
 use recipe::{Layer, LayeredModel, PlacedLayer};
 use std::collections::BTreeMap;
 use strategies::Vector;
-use tch::{TchError, Tensor};
+use tch::{Device, TchError, Tensor};
 
 /// The tensors of a model's frozen layers, by place.
 pub(super) struct Frozen(BTreeMap<usize, Vec<Tensor>>);
@@ -18,6 +18,14 @@ impl Frozen {
             Ok((place, tensors(placed, &values)?))
         });
         drawn.collect::<Result<_, TchError>>().map(Self)
+    }
+
+    /// Moves them to a device.
+    pub(super) fn move_to(&mut self, device: Device) -> Result<(), TchError> {
+        for tensor in self.0.values_mut().flatten() {
+            *tensor = tensor.f_to(device)?;
+        }
+        Ok(())
     }
 
     /// Those of the layer at a place; none of a layer that is trained.

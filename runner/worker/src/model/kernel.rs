@@ -5,6 +5,7 @@
 
 use super::batch_norm::Normaliser;
 use super::dropout::Masks;
+use super::flat::{Gradient, Weights};
 use super::head::Head;
 use super::operation::{self, Surroundings};
 use super::recording::Recording;
@@ -70,7 +71,7 @@ pub(super) struct Pass<'a, 'b> {
 /// Takes `x` through a layer.
 pub(super) fn forward(
     layer: &PlacedLayer,
-    weights: &[f32],
+    weights: Weights<'_>,
     mut x: Tensor,
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
@@ -155,7 +156,7 @@ fn unshared(layer: &PlacedLayer) -> TchError {
 /// other kernels takes up to twice as long (two more convolutions) or ten times (unfolding).
 fn recorded(
     layer: &PlacedLayer,
-    weights: &[f32],
+    weights: Weights<'_>,
     x: &Tensor,
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Saved), TchError> {
@@ -173,7 +174,7 @@ fn handed_out(layer: &PlacedLayer, y: Tensor) -> Result<Tensor, TchError> {
 
 fn record(
     layer: &PlacedLayer,
-    weights: &[f32],
+    weights: Weights<'_>,
     x: &Tensor,
     pass: Pass<'_, '_>,
 ) -> Result<(Tensor, Recording), TchError> {
@@ -198,9 +199,9 @@ pub(super) struct Down<'a> {
     /// The gradient of the loss with respect to the layer's result.
     pub(super) gy: &'a Tensor,
     /// The layer's weights.
-    pub(super) weights: &'a [f32],
+    pub(super) weights: Weights<'a>,
     /// What the gradient of these weights is written over.
-    pub(super) gradient: &'a mut [f32],
+    pub(super) gradient: Gradient<'a>,
     /// Whether the gradient with respect to the layer's input is needed below.
     pub(super) wants_input: bool,
     /// What a tied head shares.

@@ -1,7 +1,9 @@
 //! A described model and a data set as what a strategy trains.
 
 use super::batch_norm::Normaliser;
+use super::card::Card;
 use super::dropout::{Mask, Masks};
+use super::flat::{Gradient, Part, Weights};
 use super::frozen::Frozen;
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
@@ -15,26 +17,27 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
-use strategies::vector::piece;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
-use tch::{TchError, Tensor};
+use tch::{Device, TchError, Tensor};
 
-/// A model in libtorch, on the CPU, over the examples of a data set.
+/// A model in libtorch over the examples of a data set.
 ///
-/// Weights and gradients are the caller's flat memory; the learner keeps the activations of the batch
-/// that is on its way.
+/// On the CPU weights and gradients are the caller's flat memory; on a graphics card the learner has copies of them there. It keeps
+/// the activations of the batch that is on its way.
 pub struct TorchLearner {
     /// The model as described.
-    whole: LayeredModel,
+    pub(super) whole: LayeredModel,
     /// What this rank keeps of it; the same unless something was cut.
     pub(super) model: LayeredModel,
     pub(super) sections: Vec<Section>,
     pub(super) layout: Layout,
     pub(super) frozen: Frozen,
     /// Which outputs of a section were kept, of those that were cut.
-    cuts: BTreeMap<usize, Range<usize>>,
+    pub(super) cuts: BTreeMap<usize, Range<usize>>,
     pub(super) seed: u64,
     pub(super) data: Arc<DataSet>,
+    /// The graphics card that it computes on.
+    pub(super) card: Option<Card>,
     feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
@@ -70,6 +73,7 @@ impl TorchLearner {
             seed,
             feed: Feed::new(data.clone(), seed),
             data,
+            card: None,
             batch: Batch::default(),
             activations: None,
             saved,
@@ -77,26 +81,49 @@ impl TorchLearner {
         })
     }
 
-    fn section(&self, layer: usize) -> Result<Section, StepError> {
+    /// The same on a graphics card, counted from 0; without one on the CPU.
+    ///
+    /// # Errors
+    /// libtorch has no such card, or no room on it.
+    pub fn on_card(mut self, card: Option<u32>) -> Result<Self, ModelError> {
+        let Some(index) = card else { return Ok(self) };
+        let refused = |error: TchError| ModelError::card(index, &error);
+        let card = Card::open(index).map_err(refused)?;
+        self.frozen.move_to(card.device()).map_err(refused)?;
+        self.card = Some(card);
+        Ok(self)
+    }
+
+    /// Where it computes.
+    pub(super) fn device(&self) -> Device {
+        self.card.as_ref().map_or(Device::Cpu, Card::device)
+    }
+
+    /// Waits until the card has computed what was asked of it, so that the caller's clock shows it.
+    fn settle(&self) -> Result<(), StepError> {
+        self.card.as_ref().map_or(Ok(()), Card::settle).map_err(|error| failed("the card", "work", error))
+    }
+
+    pub(super) fn section(&self, layer: usize) -> Result<Section, StepError> {
         self.sections.get(layer).cloned().ok_or_else(|| {
             StepError::Learner(format!("there is no layer {layer}; the model has {}", self.sections.len()))
         })
     }
 
-    fn weights_of<'a>(&self, weights: &'a [f32], layer: usize) -> Result<&'a [f32], StepError> {
+    fn weights_of<'a>(&self, weights: Weights<'a>, layer: usize) -> Result<Weights<'a>, StepError> {
         let span = self.layout.layers()[layer].span.clone();
-        weights.get(span).ok_or_else(|| {
+        weights.part(span).ok_or_else(|| {
             let expected = self.layout.size();
             StepError::Learner(format!("{} weights were given, the model has {expected}", weights.len()))
         })
     }
 
     /// What a tied head shares, in a model that begins with an embedding.
-    pub(super) fn tied<'a>(&'a self, weights: &'a [f32]) -> Option<Tied<'a>> {
+    pub(super) fn tied<'a>(&'a self, weights: Weights<'a>) -> Option<Tied<'a>> {
         let embedding = self.model.layers.first()?;
         let Layer::Embedding { .. } = embedding.layer else { return None };
         let span = self.layout.layers().first()?.span.clone();
-        Some(Tied { embedding, weights: weights.get(span)? })
+        Some(Tied { embedding, weights: weights.part(span)? })
     }
 
     /// The activations as a tensor of rows of `shape`.
@@ -134,7 +161,8 @@ impl TorchLearner {
         let mask = Mask { seed: self.seed, layer: &layer.name, epoch: self.batch.epoch, rate };
         let columns = kept.cloned().unwrap_or(0..layer.output.size());
         let values = mask.rows(&self.batch.examples, columns);
-        let factor = Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(sizes));
+        let factor =
+            Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(sizes)?.f_to(self.device()));
         factor.map(Some).map_err(|error| failed(&layer.name, "mask", error))
     }
 
@@ -148,7 +176,7 @@ impl TorchLearner {
         Ok(masks)
     }
 
-    fn up(&mut self, weights: &[f32], layer: usize) -> Result<(), StepError> {
+    fn up(&mut self, weights: Weights<'_>, layer: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
         let whole = weights;
         let weights = self.weights_of(whole, layer)?;
@@ -158,7 +186,7 @@ impl TorchLearner {
         let mut x = self.activations(input, &name)?;
         if x.size()[0] == 0 {
             let output = self.model.layers[section.placed.end - 1].output;
-            self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, tch::Device::Cpu)));
+            self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, self.device())));
             return Ok(());
         }
         for place in section.placed.clone() {
@@ -186,7 +214,12 @@ impl TorchLearner {
         Ok(())
     }
 
-    fn down(&mut self, weights: &[f32], layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+    fn down(
+        &mut self,
+        weights: Weights<'_>,
+        layer: usize,
+        mut gradient: Gradient<'_>,
+    ) -> Result<(), StepError> {
         let section = self.section(layer)?;
         let whole = weights;
         let weights = self.weights_of(whole, layer)?;
@@ -202,9 +235,9 @@ impl TorchLearner {
         let name = last.name.clone();
         let mut g = self.activations(output, &name)?;
         if g.size()[0] == 0 {
-            gradient.fill(0.0);
+            gradient.clear().map_err(|error| failed(&name, "backward pass", error))?;
             let input = self.model.layers[section.placed.start].input;
-            self.activations = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, tch::Device::Cpu)));
+            self.activations = Some(g.new_zeros(dimensions(0, input), (tch::Kind::Float, self.device())));
             return Ok(());
         }
         for place in section.placed.clone().rev() {
@@ -220,7 +253,7 @@ impl TorchLearner {
             let down = Down {
                 gy: &g,
                 weights,
-                gradient: &mut *gradient,
+                gradient: gradient.again(),
                 wants_input,
                 tied: self.tied(whole),
                 of_head: &mut of_head,
@@ -241,7 +274,7 @@ impl TorchLearner {
     fn labels_for(&self, placed: &PlacedLayer) -> Result<Option<Tensor>, StepError> {
         let Layer::AuxiliaryHead { .. } = placed.layer else { return Ok(None) };
         let labels = self.data.labels_of(&self.batch).map_err(wrong)?;
-        let tensor = Tensor::f_from_slice(&labels);
+        let tensor = Tensor::f_from_slice(&labels).and_then(|labels| labels.f_to(self.device()));
         tensor.map(Some).map_err(|error| failed(&placed.name, "forward pass", error))
     }
 
@@ -249,19 +282,6 @@ impl TorchLearner {
     fn loss_of_heads(&self) -> f32 {
         let head = |saved: &Saved| if let Saved::Head(head) = saved { Some(head.loss()) } else { None };
         self.saved.iter().flatten().filter_map(head).sum()
-    }
-
-    /// The slice of a layer's whole weights that a cut keeps: rows of its weight, then of its bias.
-    fn kept_weights(&self, layer: usize, whole: &[f32], into: &mut Vec<f32>) {
-        let placed = &self.whole.layers[self.sections[layer].weighted];
-        match (self.cuts.get(&layer), placed.parameters.first()) {
-            (Some(kept), Some(weight)) => {
-                let width: usize = weight.shape.iter().skip(1).product();
-                into.extend_from_slice(&whole[kept.start * width..kept.end * width]);
-                into.extend_from_slice(&whole[weight.size()..][kept.clone()]);
-            }
-            _ => into.extend_from_slice(whole),
-        }
     }
 }
 
@@ -318,8 +338,35 @@ impl Learner for TorchLearner {
         self.feed.announce(next);
     }
 
+    fn has_device(&self) -> bool {
+        self.card.is_some()
+    }
+
+    fn upload_batch(&mut self) -> Result<(), StepError> {
+        let device = self.device();
+        let moved = self.activations.take().map(|activations| activations.f_to(device)).transpose();
+        self.activations = moved.map_err(|error| failed("the batch", "copy", error))?;
+        self.settle()
+    }
+
+    fn upload_layer(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
+        let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
+        let size = self.layout.size();
+        let Some(card) = &mut self.card else { return Ok(()) };
+        let copied = card.hold(size).and_then(|()| card.upload(weights, span));
+        copied.map_err(|error| failed("the weights", "copy", error))
+    }
+
+    fn download_gradient(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
+        let Some(card) = &self.card else { return Ok(()) };
+        card.download(span, gradient).map_err(|error| failed("the gradient", "copy", error))
+    }
+
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
-        tch::no_grad(|| self.up(weights, layer))
+        let copy = self.card.as_ref().map(Card::weights);
+        tch::no_grad(|| self.up(Weights::of(copy.as_ref(), weights), layer))?;
+        self.settle()
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
@@ -333,14 +380,27 @@ impl Learner for TorchLearner {
         let failed = |error| failed("the scores", "loss", error);
         let rows = loss::rows(&scores).map_err(failed)?;
         loss::check(&rows, labels.len(), self.whole.classes)?;
+        let device = self.device();
         let (mean, gradient) =
-            tch::no_grad(|| loss::cross_entropy(&rows, &Tensor::f_from_slice(&labels)?)).map_err(failed)?;
+            tch::no_grad(|| loss::cross_entropy(&rows, &Tensor::f_from_slice(&labels)?.f_to(device)?))
+                .map_err(failed)?;
         self.activations = Some(gradient.f_reshape(scores.size()).map_err(failed)?);
+        self.settle()?;
         Ok(Loss(mean + self.loss_of_heads()))
     }
 
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        tch::no_grad(|| self.down(weights, layer, gradient))
+        let Some(card) = &self.card else {
+            return tch::no_grad(|| self.down(Weights::Host(weights), layer, Gradient::Host(gradient)));
+        };
+        let (copy, own) = (card.weights(), card.gradient());
+        let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
+        let part = Part::new(&own, span).ok_or_else(|| {
+            wrong(format!("layer {layer} has no gradient on the card: its weights come first"))
+        })?;
+        let copy = Weights::of(Some(&copy), weights);
+        tch::no_grad(|| self.down(copy, layer, Gradient::Device(part)))?;
+        self.settle()
     }
 
     fn take_activations(&mut self) -> Result<Block, StepError> {
@@ -369,9 +429,10 @@ impl Learner for TorchLearner {
             return Err(StepError::Learner(format!("{len} values are no rows of width {width}")));
         }
         let rows = (values.len() / width) as i64;
-        let tensor = Tensor::f_from_slice(&values).and_then(|flat| flat.f_reshape([rows, width as i64]));
+        let tensor = Tensor::f_from_slice(&values)
+            .and_then(|flat| flat.f_reshape([rows, width as i64])?.f_to(self.device()));
         self.activations = Some(tensor.map_err(|error| failed("the activations", "copy", error))?);
-        Ok(())
+        self.settle()
     }
 
     fn set_examples(&mut self, batch: &Batch) -> Result<(), StepError> {
@@ -380,41 +441,6 @@ impl Learner for TorchLearner {
     }
 
     fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
-        let section = self.section(layer)?;
-        if part >= of || self.cuts.contains_key(&layer) {
-            return Err(StepError::Learner(format!("layer {layer} cannot be cut to part {part} of {of}")));
-        }
-        let Layer::Linear { outputs } = self.model.layers[section.weighted].layer else {
-            let name = &self.model.layers[section.weighted].name;
-            return Err(StepError::Learner(format!("{name} cannot be cut: only linear layers can")));
-        };
-        let after = section.weighted + 1..section.placed.end;
-        if let Some(other) = self.model.layers[after.clone()]
-            .iter()
-            .find(|placed| !matches!(placed.layer, Layer::Relu | Layer::Dropout { .. }))
-        {
-            let text = format!("{} cannot be cut: it looks at all values of a row at once", other.name);
-            return Err(StepError::Learner(text));
-        }
-        let kept = piece(outputs, of, part);
-        narrow(&mut self.model.layers[section.weighted], kept.len());
-        for place in after {
-            self.model.layers[place].input = Shape::Flat(kept.len());
-            self.model.layers[place].output = Shape::Flat(kept.len());
-        }
-        self.cuts.insert(layer, kept);
-        self.layout = layout(&self.model.weighted_layers());
-        Ok(())
-    }
-}
-
-/// Gives a linear layer fewer outputs.
-fn narrow(placed: &mut PlacedLayer, outputs: usize) {
-    placed.layer = Layer::Linear { outputs };
-    placed.output = Shape::Flat(outputs);
-    for parameter in &mut placed.parameters {
-        if let Some(first) = parameter.shape.first_mut() {
-            *first = outputs;
-        }
+        self.cut(layer, part, of)
     }
 }

@@ -1,6 +1,8 @@
 //! Models in libtorch: layers with a backward pass written by hand, and TorchScript files.
 
 mod batch_norm;
+mod card;
+mod cut;
 mod dropout;
 mod evaluate;
 mod flat;

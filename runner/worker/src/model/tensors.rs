@@ -1,6 +1,6 @@
 //! The tensors of a layer over its span of the flat memory, and shapes as libtorch takes them.
 
-use super::flat::{View, ViewMut};
+use super::flat::{Gradient, View, ViewMut, Weights};
 use recipe::{Parameter, PlacedLayer, Shape};
 use tch::TchError;
 
@@ -15,7 +15,7 @@ pub(super) fn dimensions(rows: i64, shape: Shape) -> Vec<i64> {
 
 /// The layer's weights, in the order of its parameters: none for a layer without weights, which is given the span of the layer
 /// that it belongs to.
-pub(super) fn split<'a>(layer: &PlacedLayer, mut weights: &'a [f32]) -> Result<Vec<View<'a>>, TchError> {
+pub(super) fn split<'a>(layer: &PlacedLayer, mut weights: Weights<'a>) -> Result<Vec<View<'a>>, TchError> {
     if layer.parameters.is_empty() {
         return Ok(Vec::new());
     }
@@ -23,16 +23,16 @@ pub(super) fn split<'a>(layer: &PlacedLayer, mut weights: &'a [f32]) -> Result<V
     for parameter in &layer.parameters {
         let (own, rest) =
             weights.split_at_checked(parameter.size()).ok_or_else(|| too_few(layer, weights.len()))?;
-        views.push(View::new(own, &sides(parameter))?);
+        views.push(own.view(&sides(parameter))?);
         weights = rest;
     }
-    if weights.is_empty() { Ok(views) } else { Err(too_many(layer, weights.len())) }
+    if weights.len() == 0 { Ok(views) } else { Err(too_many(layer, weights.len())) }
 }
 
 /// The same to write a gradient to.
 pub(super) fn split_mut<'a>(
     layer: &PlacedLayer,
-    mut gradient: &'a mut [f32],
+    mut gradient: Gradient<'a>,
 ) -> Result<Vec<ViewMut<'a>>, TchError> {
     if layer.parameters.is_empty() {
         return Ok(Vec::new());
@@ -40,18 +40,17 @@ pub(super) fn split_mut<'a>(
     let mut views = Vec::with_capacity(layer.parameters.len());
     for parameter in &layer.parameters {
         let len = gradient.len();
-        let (own, rest) =
-            gradient.split_at_mut_checked(parameter.size()).ok_or_else(|| too_few(layer, len))?;
-        views.push(ViewMut::new(own, &sides(parameter))?);
+        let (own, rest) = gradient.split_at_checked(parameter.size()).ok_or_else(|| too_few(layer, len))?;
+        views.push(own.view(&sides(parameter))?);
         gradient = rest;
     }
-    if gradient.is_empty() { Ok(views) } else { Err(too_many(layer, gradient.len())) }
+    if gradient.len() == 0 { Ok(views) } else { Err(too_many(layer, gradient.len())) }
 }
 
 /// The tensors of a layer that has `N` of them.
 pub(super) fn views<'a, const N: usize>(
     layer: &PlacedLayer,
-    weights: &'a [f32],
+    weights: Weights<'a>,
 ) -> Result<[View<'a>; N], TchError> {
     split(layer, weights)?.try_into().map_err(|views: Vec<_>| other_number(layer, N, views.len()))
 }
@@ -59,7 +58,7 @@ pub(super) fn views<'a, const N: usize>(
 /// The same to write a gradient to.
 pub(super) fn views_mut<'a, const N: usize>(
     layer: &PlacedLayer,
-    gradient: &'a mut [f32],
+    gradient: Gradient<'a>,
 ) -> Result<[ViewMut<'a>; N], TchError> {
     split_mut(layer, gradient)?.try_into().map_err(|views: Vec<_>| other_number(layer, N, views.len()))
 }

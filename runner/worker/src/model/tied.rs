@@ -6,7 +6,7 @@
 //! every schedule of exchanges it travels with the first layer. A sum of two numbers has the same bits in both orders, so that
 //! this is also what a derivative of the whole graph gives.
 
-use super::flat::View;
+use super::flat::{View, Weights};
 use super::kernel::Down;
 use super::tensors::{split, split_mut};
 use recipe::{Parameter, PlacedLayer};
@@ -17,7 +17,7 @@ pub(super) struct Tied<'a> {
     /// The model's first layer.
     pub(super) embedding: &'a PlacedLayer,
     /// Its weights: the matrix, then the positions.
-    pub(super) weights: &'a [f32],
+    pub(super) weights: Weights<'a>,
 }
 
 impl<'a> Tied<'a> {
@@ -25,9 +25,9 @@ impl<'a> Tied<'a> {
     fn matrix(&self) -> Result<View<'a>, TchError> {
         let missing = || TchError::Shape(format!("{} has no vectors for a head", self.embedding.name));
         let parameter = self.embedding.parameters.first().ok_or_else(missing)?;
-        let values = self.weights.get(..Parameter::size(parameter)).ok_or_else(missing)?;
+        let (values, _) = self.weights.split_at_checked(Parameter::size(parameter)).ok_or_else(missing)?;
         let sides: Vec<i64> = parameter.shape.iter().map(|side| *side as i64).collect();
-        View::new(values, &sides)
+        values.view(&sides)
     }
 
     /// Scores `[rows, positions, vocabulary]` of `[rows, positions, width]`.
@@ -65,7 +65,11 @@ fn positions(x: &Tensor) -> Result<Tensor, TchError> {
 }
 
 /// The vectors `[rows, positions, width]` of tokens `[rows, positions]`, which are numbers, and the tokens as integers.
-pub(super) fn embed(layer: &PlacedLayer, weights: &[f32], tokens: &Tensor) -> Result<Embedded, TchError> {
+pub(super) fn embed(
+    layer: &PlacedLayer,
+    weights: Weights<'_>,
+    tokens: &Tensor,
+) -> Result<Embedded, TchError> {
     let views = split(layer, weights)?;
     let [matrix, position @ ..] = &views[..] else { return Err(no_matrix(layer)) };
     let tokens = tokens.f_to_kind(Kind::Int64)?;

@@ -68,7 +68,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(softmax());
     let data = drawn(200, 40, 0.25);
-    let mut evaluator = Evaluator::new(&model, data.clone(), 0).unwrap();
+    let mut evaluator = Evaluator::new(&model, data.clone(), 0, None).unwrap();
     let weights = Vector::zeros(model.parameters());
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     snapshot::write(&folder.path().join("snapshots/a.f32"), &weights).unwrap();
@@ -82,7 +82,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
             assert!((metric.value - 10.0_f64.ln()).abs() < 1e-6, "equal scores: {}", metric.value);
         }
     }
-    let mut without = Evaluator::new(&model, drawn(20, 4, 0.0), 0).unwrap();
+    let mut without = Evaluator::new(&model, drawn(20, 4, 0.0), 0, None).unwrap();
     assert_eq!(without.evaluate(folder.path(), &record("snapshots/a.f32")).unwrap().len(), 2);
 }
 
@@ -90,7 +90,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
 fn a_diverged_model_has_metrics_and_a_broken_file_none() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(softmax());
-    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0).unwrap();
+    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0, None).unwrap();
     snapshot::write(&folder.path().join("nan"), &Vector::from(vec![f32::NAN; model.parameters()])).unwrap();
     let metrics = evaluator.evaluate(folder.path(), &record("nan")).unwrap();
     assert!(metrics[1].value.is_nan());
@@ -186,7 +186,7 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
     let models =
         [uneven(model.parameters(), 1), uneven(model.parameters(), 2), uneven(model.parameters(), 3)];
     let files = written(folder.path(), &models);
-    let mut evaluator = Evaluator::new(&model, drawn(200, 40, 0.0), 0).unwrap();
+    let mut evaluator = Evaluator::new(&model, drawn(200, 40, 0.0), 0, None).unwrap();
     let copies = |judged, last| -> Vec<SnapshotRecord> {
         let copy = |rank: u32| SnapshotRecord {
             rank: Rank(rank),

@@ -138,9 +138,9 @@ fn parts_are_evaluated_as_the_model_that_they_are_and_kept_as_one_file() {
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     let model = Model::from(model());
     let data = drawn(SAMPLES, 40, 0.0);
-    let whole = open(&model, data.clone(), 9).unwrap().initial();
+    let whole = open(&model, data.clone(), 9, None).unwrap().initial();
     write_parts(folder.path(), &whole, 3);
-    let mut evaluator = Evaluator::new(&model, data, 0).unwrap().of_parts(partition(3));
+    let mut evaluator = Evaluator::new(&model, data, 0, None).unwrap().of_parts(partition(3));
     let of = |evaluator: &mut Evaluator, step, last| {
         let records: Vec<_> = (0..3).map(|rank| part_of(rank, step, last)).collect();
         evaluator.join(folder.path(), &records).unwrap()
@@ -167,7 +167,7 @@ fn parts_are_evaluated_as_the_model_that_they_are_and_kept_as_one_file() {
 fn parts_that_make_no_model_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(model());
-    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0).unwrap().of_parts(partition(3));
+    let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0, None).unwrap().of_parts(partition(3));
     write_parts(folder.path(), &Vector::zeros(model.parameters()), 3);
     let records: Vec<_> = (0..3).map(|rank| part_of(rank, 4, false)).collect();
     let two = evaluator.join(folder.path(), &records[..2]).unwrap_err();

@@ -32,6 +32,12 @@ pub(super) const PAIRS: &[Code] = &[
         "Each repeat has a seed of its own, the same in every arm. `seeds = { from = 42 }` never runs out.",
     ),
     code(
+        "R164",
+        "an emulated step on a graphics card",
+        "`[compute]` shares the length of a step out among the layers by the time that a processor takes for each, which says nothing of a \
+         graphics card.",
+    ),
+    code(
         "R199",
         "no repeats to add until it is decided",
         "`repeats.at-most` is how often a cell is run at most while its comparison is open; `repeats.count` is how often every cell is run first.",

@@ -118,6 +118,12 @@ pub(super) const VALUES: &[Code] = &[
          `when` and `reason` may have several lines.",
     ),
     code(
+        "R025",
+        "a device that there is not",
+        "`nodes.device` is `cpu`; `cuda`, where each worker of a machine takes a graphics card of its own; or `cuda:0`, `cuda:1` and so on, \
+         which all workers of a machine share. `device` of a machine in the inventory comes first.",
+    ),
+    code(
         "R030",
         "an axis that is no list",
         "Each leaf of `[sweep.axes]` is a list of the values that a key takes in turn.",

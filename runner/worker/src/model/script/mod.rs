@@ -9,6 +9,7 @@ mod moments;
 
 pub use describe::describe;
 
+use super::card::Card;
 use super::flat::ViewMut;
 use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
 use crate::data::{DataSet, Feed, Split};
@@ -19,7 +20,7 @@ use recipe::{FileLayer, ModelFile, TARGETS_AT_ONCE};
 use std::fmt::Display;
 use std::sync::Arc;
 use strategies::{Batch, Block, Layout, Learner, Loss, StepError, Vector};
-use tch::{TchError, Tensor};
+use tch::{Device, TchError, Tensor};
 use torch_native::Mode;
 
 /// Values of examples that are evaluated at once, at most: those of a thousand images of CIFAR and more.
@@ -40,6 +41,23 @@ pub struct ScriptLearner {
     activations: Option<Tensor>,
     /// Of each layer whose backward pass is to come.
     recorded: Vec<Option<Recorded>>,
+    card: Option<Card>,
+    /// On a card: the gradient of the layer whose backward pass was the last.
+    on_card: Option<OnCard>,
+}
+
+/// The gradient of a layer's tensors, on a card.
+struct OnCard {
+    layer: usize,
+    gradients: Vec<Tensor>,
+}
+
+/// What a backward pass through a layer gives.
+struct Gradients {
+    /// Of its tensors; none of a branch that uses no weights.
+    own: Vec<Tensor>,
+    /// Of its input.
+    below: Option<Tensor>,
 }
 
 /// The recorded forward pass of a layer.
@@ -51,7 +69,7 @@ struct Recorded {
 impl ScriptLearner {
     /// A learner of the described file on `data`; `seed` is the run's, for random numbers in training.
     pub fn new(described: ModelFile, data: Arc<DataSet>, seed: u64) -> Result<Self, ModelError> {
-        let script = Script::load(&described, Mode::Training)?;
+        let script = Script::load(&described, Mode::Training, None)?;
         let values = script
             .values()
             .map_err(|error| ModelError::Script { file: described.file.clone(), reason: reason(&error) })?;
@@ -69,7 +87,29 @@ impl ScriptLearner {
             data,
             batch: Batch::default(),
             activations: None,
+            card: None,
+            on_card: None,
         })
+    }
+
+    /// The same on a graphics card, counted from 0; without one on the CPU.
+    ///
+    /// # Errors
+    /// libtorch has no such card, or no room on it.
+    pub fn on_card(mut self, card: Option<u32>) -> Result<Self, ModelError> {
+        let Some(index) = card else { return Ok(self) };
+        self.card = Some(Card::open(index).map_err(|error| ModelError::card(index, &error))?);
+        self.script = Script::load(&self.described, Mode::Training, card)?;
+        Ok(self)
+    }
+
+    fn device(&self) -> Device {
+        self.card.as_ref().map_or(Device::Cpu, Card::device)
+    }
+
+    /// Waits until the card has computed what was asked of it, so that the caller's clock shows it.
+    fn settle(&self) -> Result<(), StepError> {
+        self.card.as_ref().map_or(Ok(()), Card::settle).map_err(|error| failed("the card", "work", &error))
     }
 
     fn layer(&self, layer: usize) -> Result<&FileLayer, StepError> {
@@ -77,6 +117,12 @@ impl ScriptLearner {
         layers
             .get(layer)
             .ok_or_else(|| wrong(format!("there is no layer {layer}; the model has {}", layers.len())))
+    }
+
+    fn weights_of<'a>(&self, weights: &'a Vector, layer: usize) -> Result<&'a [f32], StepError> {
+        let span = self.layout.layers().get(layer).map(|layer| layer.span.clone());
+        let own = span.and_then(|span| weights.get(span));
+        own.ok_or_else(|| wrong(format!("layer {layer} is not within {} weights", weights.len())))
     }
 
     /// Seeds libtorch's generator for a layer of the loaded examples, so that the script's random numbers follow them.
@@ -99,7 +145,9 @@ impl ScriptLearner {
             return Ok(());
         }
         let failed = |error: TchError| failed(&name, "forward pass", &error);
-        self.script.set(layer, weights).map_err(failed)?;
+        if self.card.is_none() {
+            self.script.set(layer, weights).map_err(failed)?;
+        }
         self.seed_generator(layer);
         let input = x.f_detach().and_then(|x| x.f_set_requires_grad(layer > 0)).map_err(failed)?;
         let result = tch::with_grad(|| self.script.call(&described, &file::own(&input)?)).map_err(failed)?;
@@ -120,57 +168,59 @@ impl ScriptLearner {
         let recorded = self.recorded[layer]
             .take()
             .ok_or_else(|| wrong(format!("the backward pass reached {name} before the forward pass")))?;
-        let below = self
-            .gradients(layer, &recorded, &gy, gradient)
-            .map_err(|error| failed(&name, "backward pass", &error))?;
+        let failed = |error: TchError| failed(&name, "backward pass", &error);
+        let Gradients { own, below } = self.gradients(layer, &recorded, &gy).map_err(failed)?;
         self.activations = below;
-        Ok(())
+        if self.card.is_some() {
+            self.on_card = Some(OnCard { layer, gradients: own });
+            return Ok(());
+        }
+        self.write(layer, &own, gradient).map_err(failed)
     }
 
-    /// Writes the gradient of a layer's weights over `gradient`, and returns that of its input where it has layers below.
-    fn gradients(
-        &self,
-        layer: usize,
-        recorded: &Recorded,
-        gy: &Tensor,
-        gradient: &mut [f32],
-    ) -> Result<Option<Tensor>, TchError> {
+    /// The gradients of a layer's tensors, and that of its input where it has layers below.
+    fn gradients(&self, layer: usize, recorded: &Recorded, gy: &Tensor) -> Result<Gradients, TchError> {
         let Recorded { input, result } = recorded;
         if !result.requires_grad() {
             // A branch of the script that uses neither weights nor input.
-            gradient.fill(0.0);
-            return if layer > 0 { input.f_zeros_like().map(Some) } else { Ok(None) };
+            let below = if layer > 0 { Some(input.f_zeros_like()?) } else { None };
+            return Ok(Gradients { own: Vec::new(), below });
         }
         file::run_as_written();
         let tensors = self.script.tensors(layer);
         let mut leaves: Vec<&Tensor> = tensors.iter().collect();
         leaves.extend((layer > 0).then_some(input));
-        let mut gradients = torch_native::gradients(result, gy, &leaves)?.into_iter();
+        let mut own = torch_native::gradients(result, gy, &leaves)?;
+        let below = match own.drain(tensors.len()..).next() {
+            Some(below) if !below.defined() => Some(input.f_zeros_like()?),
+            below => below,
+        };
+        Ok(Gradients { own, below })
+    }
+
+    /// Writes the gradients of a layer's tensors over flat memory; a branch of the script that was not taken has none.
+    fn write(&self, layer: usize, own: &[Tensor], gradient: &mut [f32]) -> Result<(), TchError> {
         let mut rest = gradient;
-        for (tensor, own) in tensors.iter().zip(gradients.by_ref()) {
+        for (place, tensor) in self.script.tensors(layer).iter().enumerate() {
             if tensor.numel() > rest.len() {
                 return Err(TchError::Shape(format!("the gradient is {} values too short", tensor.numel())));
             }
             let (memory, after) = rest.split_at_mut(tensor.numel());
             rest = after;
-            // A branch of the script that was not taken has none.
-            if own.defined() {
-                ViewMut::new(memory, &tensor.size())?.fill_from(&own)?;
-            } else {
-                memory.fill(0.0);
+            match own.get(place).filter(|own| own.defined()) {
+                Some(own) => ViewMut::new(memory, &tensor.size())?.fill_from(own)?,
+                None => memory.fill(0.0),
             }
         }
-        match gradients.next() {
-            Some(below) if !below.defined() => input.f_zeros_like().map(Some),
-            below => Ok(below),
-        }
+        Ok(())
     }
 
     /// The script for evaluations, with these weights, and with the moments of training samples under them.
     fn prepared(&mut self, weights: &Vector) -> Result<Script, StepError> {
+        let card = self.card.as_ref().map(Card::index);
         let mut script = match self.evaluated.take() {
             Some(script) => script,
-            None => Script::load(&self.described, Mode::Evaluation).map_err(wrong)?,
+            None => Script::load(&self.described, Mode::Evaluation, card).map_err(wrong)?,
         };
         for (number, layer) in self.layout.layers().iter().enumerate() {
             let own = weights
@@ -205,6 +255,7 @@ impl ScriptLearner {
 
     /// What all layers make of examples.
     fn through(&self, script: &Script, x: Tensor) -> Result<Tensor, TchError> {
+        let x = x.f_to(self.device())?;
         self.described.layout.layers.iter().try_fold(x, |x, layer| script.call(layer, &x))
     }
 
@@ -247,12 +298,35 @@ impl Learner for ScriptLearner {
         self.feed.announce(next);
     }
 
+    fn has_device(&self) -> bool {
+        self.card.is_some()
+    }
+
+    fn upload_batch(&mut self) -> Result<(), StepError> {
+        let device = self.device();
+        let moved = self.activations.take().map(|activations| activations.f_to(device)).transpose();
+        self.activations = moved.map_err(|error| failed("the batch", "copy", &error))?;
+        self.settle()
+    }
+
+    fn upload_layer(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
+        let own = self.weights_of(weights, layer)?;
+        self.script.set(layer, own).map_err(|error| failed("the weights", "copy", &error))?;
+        self.settle()
+    }
+
+    fn download_gradient(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
+        let Some(on_card) = self.on_card.take().filter(|on_card| on_card.layer == layer) else {
+            return Ok(());
+        };
+        let written = self.write(layer, &on_card.gradients, gradient);
+        written.map_err(|error| failed("the gradient", "copy", &error))
+    }
+
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
-        let span = self.layout.layers().get(layer).map(|layer| layer.span.clone());
-        let own = span.and_then(|span| weights.get(span));
-        let own =
-            own.ok_or_else(|| wrong(format!("layer {layer} is not within {} weights", weights.len())))?;
-        self.up(own, layer)
+        let own = self.weights_of(weights, layer)?;
+        self.up(own, layer)?;
+        self.settle()
     }
 
     fn loss(&mut self, batch: &Batch) -> Result<Loss, StepError> {
@@ -263,14 +337,18 @@ impl Learner for ScriptLearner {
             return Ok(Loss(0.0));
         }
         loss::check(&scores, labels.len(), self.described.layout.classes)?;
-        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &Tensor::f_from_slice(&labels)?))
+        let device = self.device();
+        let on_device = || Tensor::f_from_slice(&labels)?.f_to(device);
+        let (mean, gradient) = tch::no_grad(|| loss::cross_entropy(&scores, &on_device()?))
             .map_err(|error| failed("the scores", "loss", &error))?;
         self.activations = Some(gradient);
+        self.settle()?;
         Ok(Loss(mean))
     }
 
     fn backward(&mut self, _: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        self.down(layer, gradient)
+        self.down(layer, gradient)?;
+        self.settle()
     }
 
     fn take_activations(&mut self) -> Result<Block, StepError> {

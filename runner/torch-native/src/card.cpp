@@ -1,0 +1,61 @@
+// Graphics cards: libtorch's library for them, its settings, and waiting for a card.
+
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include <dlfcn.h>
+
+#include <ATen/Context.h>
+#include <torch/csrc/api/include/torch/cuda.h>
+
+#include "failure.h"
+
+namespace {
+
+// The library registers its operations when it is loaded, so that a program need not be linked to it and runs without.
+constexpr char LIBRARY[] = "libtorch_cuda.so";
+// The size of cuBLAS's work space with which its sums have one order.
+constexpr char WORKSPACE[] = "CUBLAS_WORKSPACE_CONFIG";
+constexpr char ONE_ORDER[] = ":4096:8";
+constexpr bool KEEP_WHAT_IS_SET = false;
+// Operations without such an algorithm warn.
+constexpr bool WARN_ONLY = true;
+
+} // namespace
+
+extern "C" {
+
+// Loads the library, once, and has it compute in 32 bits with algorithms whose sums have one order.
+bool bakeoff_cards_use(char *error, std::size_t room) {
+    const auto work = [&] {
+        setenv(WORKSPACE, ONE_ORDER, KEEP_WHAT_IS_SET);
+        if (dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+            const char *reason = dlerror();
+            throw std::runtime_error(reason == nullptr ? LIBRARY : reason);
+        }
+        at::Context &context = at::globalContext();
+        context.setAllowTF32CuBLAS(false);
+        context.setAllowTF32CuDNN(false);
+        context.setBenchmarkCuDNN(false);
+        context.setDeterministicCuDNN(true);
+        context.setDeterministicAlgorithms(true, WARN_ONLY);
+    };
+    return bakeoff::succeeds(work, error, room);
+}
+
+// Number of cards; none before the library is loaded.
+std::uint32_t bakeoff_cards() {
+    try {
+        return static_cast<std::uint32_t>(torch::cuda::device_count());
+    } catch (...) {
+        return 0;
+    }
+}
+
+// Waits until all work of a card is done.
+bool bakeoff_card_settle(std::uint32_t index, char *error, std::size_t room) {
+    return bakeoff::succeeds([&] { torch::cuda::synchronize(index); }, error, room);
+}
+}

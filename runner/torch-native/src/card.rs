@@ -1,0 +1,73 @@
+//! Graphics cards that libtorch computes on.
+
+use crate::failure::attempt;
+use std::ffi::c_char;
+use std::sync::Once;
+use tch::TchError;
+
+#[expect(unsafe_code, reason = "functions of C++; their contracts are in card.cpp")]
+unsafe extern "C" {
+    fn bakeoff_cards_use(error: *mut c_char, room: usize) -> bool;
+    fn bakeoff_cards() -> u32;
+    fn bakeoff_card_settle(index: u32, error: *mut c_char, room: usize) -> bool;
+}
+
+/// Lets libtorch compute on graphics cards: in 32 bits, with algorithms whose sums have one order. It sets a variable of the
+/// environment, so that it is to be called before other threads read any.
+///
+/// # Errors
+/// This libtorch has no library for cards, or a library that it needs is missing.
+pub fn use_cards() -> Result<(), TchError> {
+    static LOADED: Once = Once::new();
+    let mut result = Ok(());
+    if !LOADED.is_completed() {
+        result = attempt(|text, room| {
+            #[expect(unsafe_code, reason = "a function of C++; its contract is in card.cpp")]
+            // SAFETY: the text has room for `room` bytes.
+            unsafe {
+                bakeoff_cards_use(text, room)
+            }
+        });
+    }
+    if result.is_ok() {
+        LOADED.call_once(|| {});
+    }
+    result
+}
+
+/// Number of graphics cards of this machine; none before [`use_cards`].
+pub fn cards() -> u32 {
+    #[expect(unsafe_code, reason = "a function of C++; its contract is in card.cpp")]
+    // SAFETY: it takes nothing.
+    unsafe {
+        bakeoff_cards()
+    }
+}
+
+/// Waits until all work of a card is done.
+///
+/// # Errors
+/// An operation on it failed.
+pub fn settle_card(index: u32) -> Result<(), TchError> {
+    attempt(|text, room| {
+        #[expect(unsafe_code, reason = "a function of C++; its contract is in card.cpp")]
+        // SAFETY: the text has room for `room` bytes.
+        unsafe {
+            bakeoff_card_settle(index, text, room)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_card_there_is_an_error_and_no_panic() {
+        // A machine of the gate has none; on one that has, the library loads.
+        match use_cards() {
+            Ok(()) => assert!(cards() > 0 || settle_card(0).is_err()),
+            Err(error) => assert!(error.to_string().contains("libtorch_cuda"), "{error}"),
+        }
+    }
+}
