@@ -115,6 +115,11 @@ fn times(factor: f64) -> String {
 pub(crate) fn summary(findings: &Findings) -> Option<String> {
     let all: Vec<(String, &Waiting)> =
         findings.waiting().map(|(placed, found)| (findings.label(&placed), found)).collect();
+    let ordered = findings.waiting().all(|(placed, found)| {
+        let spec = &findings.rows().plan.cells[placed.cell.index].spec;
+        found.named().is_none_or(|rank| spec.is_slow_on_purpose(rank.0))
+    });
+    let ordered = if ordered { ", as the recipe orders" } else { "" };
     let named: Vec<(&str, &Waiting, Rank)> =
         all.iter().filter_map(|(label, found)| Some((label.as_str(), *found, found.named()?))).collect();
     let links = named.iter().filter(|(_, found, _)| found.slow.is_none()).count();
@@ -128,9 +133,9 @@ pub(crate) fn summary(findings: &Findings) -> Option<String> {
         Some(rank) if ranks.len() == 1 => {
             let part = format!(" in {} of {}", named.len(), plural(all.len(), "comparison"));
             let part = if named.len() < all.len() { part } else { String::new() };
-            format!("One rank was slow: rank {rank} {what}{part}")
+            format!("One rank was slow{ordered}: rank {rank} {what}{part}")
         }
-        _ => format!("One rank {what} in {} of {}", named.len(), plural(all.len(), "comparison")),
+        _ => format!("One rank {what}{ordered} in {} of {}", named.len(), plural(all.len(), "comparison")),
     };
     // Workers that wait for turns do so without a slow rank as well.
     let costly = named.iter().filter(|(_, found, _)| !found.held_back);
@@ -196,6 +201,25 @@ mod tests {
             arm("free", recipe::Strategy::AsyncSgd { serve: recipe::Serve::All, staleness_bound: None });
         let free = said(&Sample { arms: vec![free, arms[1].clone()], ..Sample::held_up() });
         assert!(free.contains("and kept") && free.contains("of their time (free)."), "{free}");
+    }
+
+    #[test]
+    fn a_rank_that_the_recipe_slows_down_is_no_discovery() {
+        let mut rows = Sample::held_up().rows();
+        let said = |rows: &store::SweepRows| {
+            super::summary(&Findings::of(rows, &Options::default()).unwrap()).unwrap()
+        };
+        assert!(said(&rows).starts_with("One rank was slow: rank 3 "), "{}", said(&rows));
+        let slow =
+            |rank| recipe::Slow { whom: recipe::Whom::Rank(rank), compute: 4.0, link: 1.0, probability: 1.0 };
+        rows.plan.cells.iter_mut().for_each(|cell| cell.spec.emulation.slow = vec![slow(3)]);
+        assert!(
+            said(&rows).starts_with("One rank was slow, as the recipe orders: rank 3 "),
+            "{}",
+            said(&rows)
+        );
+        rows.plan.cells.iter_mut().for_each(|cell| cell.spec.emulation.slow = vec![slow(2)]);
+        assert!(said(&rows).starts_with("One rank was slow: "), "{}", said(&rows));
     }
 
     #[test]

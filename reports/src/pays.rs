@@ -1,6 +1,6 @@
 //! Whether it pays to distribute at all: each arm on several workers beside one worker, by the rule that arms are compared by.
 
-use crate::comparison::{Across, Comparison, Grade, across};
+use crate::comparison::{Across, Comparison, Grade, Quality, across};
 use crate::cost;
 use crate::findings::Findings;
 use crate::number_format;
@@ -74,7 +74,9 @@ impl Pays<'_, '_> {
 
     /// In two or three words.
     pub(crate) fn verdict(&self) -> &'static str {
+        let costs_quality = self.quality().is_some_and(Quality::is_lost);
         match self.comparison.grade {
+            Grade::Faster | Grade::FasterOpen | Grade::FasterSmall if costs_quality => "costs quality",
             Grade::Faster => "pays",
             Grade::FasterOpen => "pays, size open",
             Grade::FasterSmall => "pays little",
@@ -126,9 +128,26 @@ impl Pays<'_, '_> {
                 let pays = pays_words(grade, findings.thresholds.min_effect);
                 let advice = self.comparison.speed().advice(findings.thresholds).map(advice_words);
                 let advice = advice.map_or(String::new(), |advice| format!(" {advice}"));
-                format!("{on} {said}{}: {pays}.{advice}", self.cost_words())
+                format!("{on} {said}{}: {pays}{}.{advice}", self.cost_words(), self.quality_words())
             }
             _ => format!("{on} has no time that could be compared with that {one}."),
+        }
+    }
+
+    /// Of the model that it ends with. To a target, all are as good as the target asks.
+    fn quality(&self) -> Option<Quality> {
+        let gap = self.comparison.quality.as_ref().filter(|_| self.condition.target.is_none());
+        gap.map(|gap| gap.grade)
+    }
+
+    fn quality_words(&self) -> &'static str {
+        match self.quality() {
+            Some(Quality::Worse | Quality::WorseOpen) => {
+                " in time, and costs quality: the final metric is worse"
+            }
+            Some(Quality::WorseSmall) => ", and the final metric is a little worse",
+            Some(Quality::Open) => "; whether the final metric is worse is open",
+            Some(Quality::SameWeights | Quality::Better | Quality::NotWorse) | None => "",
         }
     }
 
@@ -273,6 +292,27 @@ mod tests {
             "{}",
             missed(1)
         );
+    }
+
+    /// Without a target nothing else says that the distributed model is worse.
+    #[test]
+    fn time_that_costs_quality_is_said_to() {
+        let said = |lost: f64| {
+            let mut rows = rows(2.0);
+            for cell in &mut rows.plan.cells {
+                cell.spec.train.target = None;
+            }
+            for run in rows.runs.iter_mut().filter(|run| run.cell == 1) {
+                let attempt = run.attempt.as_mut().unwrap();
+                attempt.metrics.iter_mut().for_each(|row| row.value -= lost);
+                attempt.weights = Some(Ok(format!("others {}", run.seed)));
+            }
+            said(&rows)
+        };
+        let as_good = said(0.0);
+        assert!(as_good.ends_with("distributing pays."), "{as_good}");
+        let worse = "distributing pays in time, and costs quality: the final metric is worse.";
+        assert!(said(0.1).ends_with(worse), "{}", said(0.1));
     }
 
     /// Weak scaling without a target: steps of four times as many samples are compared by the sample.

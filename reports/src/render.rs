@@ -2,8 +2,8 @@
 
 use crate::ReportError;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, HtmlEscape, UndefinedBehavior};
 use serde::Serialize;
 
 /// The text of a template with a view.
@@ -14,6 +14,46 @@ pub(crate) fn text(template: &str, view: &impl Serialize) -> Result<String, Repo
     // All templates, because all contain text of users.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     minijinja_embed::load_templates!(&mut environment);
     Ok(environment.get_template(template)?.render(Serde(view))?)
+}
+
+/// A text, escaped, with what stands between backticks as code. A backtick without a second one stays.
+fn code(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, inside, after)) = quoted(rest) {
+        out.push_str(&escaped(before));
+        out.push_str("<code>");
+        out.push_str(&escaped(inside));
+        out.push_str("</code>");
+        rest = after;
+    }
+    out.push_str(&escaped(rest));
+    out
+}
+
+/// The text before the first backtick, that between it and the next, and the rest.
+fn quoted(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, after) = text.split_once('`')?;
+    let (inside, rest) = after.split_once('`')?;
+    Some((before, inside, rest))
+}
+
+fn escaped(text: &str) -> String {
+    HtmlEscape(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code;
+
+    #[test]
+    fn only_pairs_of_backticks_are_code_and_all_is_escaped() {
+        assert_eq!(code("run `a < b` & `c`"), "run <code>a &lt; b</code> &amp; <code>c</code>");
+        assert_eq!(code("one ` alone <b>"), "one ` alone &lt;b&gt;");
+        assert_eq!(code("`</code><script>`"), "<code>&lt;&#x2f;code&gt;&lt;script&gt;</code>");
+        assert_eq!(code(""), "");
+    }
 }

@@ -282,7 +282,9 @@ pub(crate) fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison
             None => comparison.speed().grade,
         };
     }
-    found.into_iter().flatten().collect()
+    let mut found: Vec<Comparison> = found.into_iter().flatten().collect();
+    quality::grade_family(&mut found, thresholds);
+    found
 }
 
 /// An arm's speed against another arm that need not be the baseline.

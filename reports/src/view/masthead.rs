@@ -1,5 +1,6 @@
 //! The head of the page: question, verdict, and facts that support or weaken it.
 
+use super::planned_faults;
 use crate::Options;
 use crate::calendar;
 use crate::comparison::{Comparison, FEWEST_PAIRS};
@@ -130,7 +131,7 @@ fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.extend(cores(findings));
     marks.extend(gossip(findings));
     marks.extend(emulation::mark(findings));
-    marks.extend(faults(findings));
+    marks.extend(planned_faults::mark(findings));
     marks.extend(reused(findings));
     marks
 }
@@ -280,13 +281,6 @@ fn degraded(findings: &Findings) -> Option<TrustMark> {
         )
     };
     (count > 0).then(|| TrustMark::warns("degraded", text()))
-}
-
-/// What the recipe lets go wrong.
-fn faults(findings: &Findings) -> Option<TrustMark> {
-    let faults = findings.rows().plan.faults();
-    (!faults.is_empty())
-        .then(|| TrustMark::supports("faults", format!("by the recipe: {}", faults.join("; "))))
 }
 
 /// Planned runs that the page knows nothing of.

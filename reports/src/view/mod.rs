@@ -22,6 +22,7 @@ pub(crate) mod overview;
 pub(crate) mod parallel;
 pub(crate) mod phases;
 pub(crate) mod plane;
+mod planned_faults;
 mod rank_matrix;
 mod reach;
 mod reproduce;

@@ -44,7 +44,7 @@ fn a_baseline_of_last_week_is_no_interleaved_order() {
     });
     let (good, text) = mark(&page, "order");
     let words = "5 of 5 runs of ps-sync were taken from an earlier sweep, none of d-sync: a change of the machine since \
-                 then counts as a difference; `--fresh` trains all again, in turn";
+                 then counts as a difference; <code>--fresh</code> trains all again, in turn";
     assert_eq!((good, text.as_str()), (false, words));
     assert!(page.contains("Hollow marks are runs of an earlier sweep.") && page.contains("class=\"hollow\""));
     assert!(page.contains("start after the first run (days)"));
@@ -71,7 +71,10 @@ fn arms_that_a_resumed_sweep_trained_one_after_the_other_are_told_apart() {
     });
     let (good, text) = mark(&page, "order");
     assert!(!good && text.starts_with("d-sync and ps-sync were not trained in turn: "), "{text}");
-    assert!(text.ends_with("counts as a difference; `--fresh` trains all runs again, in turn"), "{text}");
+    assert!(
+        text.ends_with("counts as a difference; <code>--fresh</code> trains all runs again, in turn"),
+        "{text}"
+    );
     // Where the plan has blocks, training again would not help.
     let page = changed(|rows| {
         for run in 0..DUEL {
@@ -82,7 +85,10 @@ fn arms_that_a_resumed_sweep_trained_one_after_the_other_are_told_apart() {
     });
     let (good, text) = mark(&page, "order");
     assert!(
-        !good && text.ends_with("`repeats.order = \"interleave\"` and `--fresh` train them in turn"),
+        !good
+            && text.ends_with(
+                "<code>repeats.order = \"interleave\"</code> and <code>--fresh</code> train them in turn"
+            ),
         "{text}"
     );
 }

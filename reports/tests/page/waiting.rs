@@ -47,7 +47,9 @@ fn what_was_recorded_before_paces_were_kept_has_no_section() {
     let page = changed(|rows| forget(rows, &[0, 1]));
     assert!(!page.contains("id=\"heterogeneity\"") && !page.contains("href=\"#heterogeneity\""));
     let page = changed(|rows| forget(rows, &[0]));
-    assert!(page.contains("1 arm recorded before paces were kept; `bakeoff db rebuild` derives them."));
+    assert!(
+        page.contains("1 arm recorded before paces were kept; <code>bakeoff db rebuild</code> derives them.")
+    );
     let one = Sample { workers: vec![1], ..Sample::duel() };
     assert!(!checked(&one.rows()).contains("id=\"heterogeneity\""));
 }

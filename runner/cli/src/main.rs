@@ -36,9 +36,10 @@ mod transformed;
 mod verbs;
 
 use args::ColourChoice;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use exit::{Exit, Failure};
 use output::Console;
+use std::ffi::OsString;
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Console::new(output::Loudness::Usual).failure(&failure);
         return Exit::Usage.into();
     }
+    colours(colours_asked(std::env::args_os().skip(1)));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return misused(&usage),
@@ -84,6 +86,15 @@ fn misused(usage: &clap::Error) -> ExitCode {
     }
     let _ = anstream::stdout().lock().write_all(text.as_bytes());
     Exit::Done.into()
+}
+
+/// `--color` of a command line that may be wrong elsewhere, and whose problem is shown.
+fn colours_asked(arguments: impl Iterator<Item = OsString>) -> ColourChoice {
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let joined = words.iter().filter_map(|word| word.strip_prefix("--color="));
+    let apart = words.windows(2).filter(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
+    let choice = |word: &str| ColourChoice::from_str(word, false).ok();
+    joined.chain(apart).find_map(choice).unwrap_or(ColourChoice::Auto)
 }
 
 fn colours(choice: ColourChoice) {
@@ -141,4 +152,18 @@ fn explain_faults(console: &Console) {
             "please report it with the command line and the recipe; what was recorded is safe",
         );
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_of_a_wrong_command_line_are_those_that_it_asks_for() {
+        let asked = |line: &str| colours_asked(line.split(' ').map(OsString::from));
+        assert_eq!(asked("runn --color never"), ColourChoice::Never);
+        assert_eq!(asked("--color=always runn"), ColourChoice::Always);
+        assert_eq!(asked("run --color"), ColourChoice::Auto);
+        assert_eq!(asked("run --color blue"), ColourChoice::Auto);
+    }
 }

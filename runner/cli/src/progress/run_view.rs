@@ -15,6 +15,7 @@ pub(crate) struct RunView {
     title: String,
     workers: u32,
     batch: u32,
+    steps_together: bool,
     length: Extent,
     target: Option<Target>,
     phase: RunPhase,
@@ -45,6 +46,7 @@ impl RunView {
             title,
             workers: cell.spec.cluster.workers(),
             batch: train.global_batch,
+            steps_together: !cell.spec.strategy.is_asynchronous(),
             length: train.length,
             target: train.target,
             phase: RunPhase::Starting,
@@ -185,8 +187,8 @@ impl RunView {
             title: self.title.clone(),
             stage: self.phase_name().to_owned(),
             seconds: self.elapsed(now).as_secs(),
-            step: self.samples.div_ceil(batch),
-            steps: self.goal().map(|goal| goal.div_ceil(batch)),
+            step: self.steps_of(self.samples),
+            steps: self.goal().map(|goal| self.steps_of(goal)),
             steps_per_second: trained
                 .filter(|seconds| *seconds > 0.5)
                 .map(|seconds| self.samples_here() as f64 / batch as f64 / seconds),
@@ -196,6 +198,17 @@ impl RunView {
             degraded: self.lost_words(),
             struck: self.struck.iter().map(PlannedFault::struck).collect(),
             members: self.processes.iter().map(member).collect(),
+        }
+    }
+
+    /// Steps that these samples make. Workers that step together take the rest of an epoch as a short batch.
+    fn steps_of(&self, samples: u64) -> u64 {
+        let batch = u64::from(self.batch.max(1));
+        match self.training_samples {
+            Some(all) if self.steps_together && all > 0 => {
+                samples / all * all.div_ceil(batch) + (samples % all).div_ceil(batch)
+            }
+            _ => samples.div_ceil(batch),
         }
     }
 
@@ -215,13 +228,12 @@ impl RunView {
         }
     }
 
-    /// `step 120/500`: samples of all ranks divided by the global batch.
+    /// `step 120/500`.
     fn step(&self) -> String {
-        let batch = u64::from(self.batch.max(1));
-        let step = self.samples.div_ceil(batch);
+        let step = self.steps_of(self.samples);
         match self.goal() {
             Some(goal) => {
-                format!("step {}/{}", human::thousands(step), human::thousands(goal.div_ceil(batch)))
+                format!("step {}/{}", human::thousands(step), human::thousands(self.steps_of(goal)))
             }
             None => format!("step {}", human::thousands(step)),
         }
@@ -388,6 +400,17 @@ mod tests {
         let live = view.live(begun);
         assert_eq!(live.degraded.as_deref(), Some("degraded as ordered: without rank 1"));
         assert_eq!(live.struck, ["rank 1 was killed at the beginning of step 7, as the recipe says"]);
+    }
+
+    /// 1,000 samples in batches of 300 are four steps together, and three and a third by themselves.
+    #[test]
+    fn the_short_last_batch_of_an_epoch_is_a_step() {
+        let begun = Instant::now();
+        let mut view = half_way(begun);
+        view.batch = 300;
+        assert_eq!([900, 950, 1000, 1300, 2000].map(|samples| view.steps_of(samples)), [3, 4, 4, 5, 8]);
+        view.steps_together = false;
+        assert_eq!([900, 1000, 2000].map(|samples| view.steps_of(samples)), [3, 4, 7]);
     }
 
     #[test]

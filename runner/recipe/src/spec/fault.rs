@@ -1,7 +1,7 @@
 //! What a recipe lets go wrong: ranks that are killed, paused or slowed down at a step.
 
 use crate::spec::family::family;
-use crate::{Role, RunSpec};
+use crate::{Role, RunSpec, Whom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -125,6 +125,17 @@ impl RunSpec {
             let ranks = seats.filter(|seat| seat.role == role).count() as u32;
             self.lost_by_fault(role) > self.strategy.spares(role, ranks)
         })
+    }
+
+    /// Whether the recipe slows this rank down, for the whole run or from a step on, or may draw it to be slow.
+    pub fn is_slow_on_purpose(&self, rank: u32) -> bool {
+        let slow = self.emulation.slow.iter().any(|slow| match slow.whom {
+            Whom::Rank(slow) => slow == rank,
+            Whom::Random(_) => true,
+        });
+        let is_slow =
+            |fault: &PlannedFault| fault.rank == rank && matches!(fault.action, FaultAction::Slow { .. });
+        slow || self.faults.iter().any(is_slow)
     }
 
     /// Number of ranks that the recipe lets fail for good.

@@ -1,0 +1,74 @@
+//! The mark of the first screen that says what the recipe lets go wrong, and whether the times show it.
+
+use super::masthead::TrustMark;
+use crate::findings::Findings;
+use recipe::{FaultAction, PlannedFault};
+use store::RunRow;
+
+/// What goes wrong on purpose; `None` if nothing does.
+pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
+    let rows = findings.rows();
+    let faults = rows.plan.faults();
+    if faults.is_empty() {
+        return None;
+    }
+    let said = format!("by the recipe: {}", faults.join("; "));
+    let unseen = rows.runs.iter().any(|run| {
+        let cell = rows.plan.cells.get(run.cell);
+        cell.is_some_and(|cell| {
+            let untimed = cell.spec.train.target.is_none();
+            untimed && cell.spec.faults.iter().any(|fault| is_over_before_the_steady_steps(*fault, run))
+        })
+    });
+    Some(if unseen {
+        TrustMark::new(
+            "faults",
+            false,
+            format!(
+                "{said}; of what is over in the first tenth of the steps, step times show nothing: let it happen later, or set a target"
+            ),
+        )
+    } else {
+        TrustMark::new("faults", true, said)
+    })
+}
+
+/// Steady steps begin after a tenth of the steps, and after three.
+fn is_over_before_the_steady_steps(fault: PlannedFault, run: &RunRow) -> bool {
+    let Some(attempt) = &run.attempt else { return false };
+    let last_unsteady = (attempt.steps / 10).max(3).min(attempt.steps / 2);
+    match fault.action {
+        FaultAction::Kill | FaultAction::Pause { length: None } | FaultAction::Slow { until: None, .. } => {
+            false
+        }
+        FaultAction::Pause { length: Some(_) } => fault.step <= last_unsteady,
+        FaultAction::Slow { until: Some(until), .. } => until <= last_unsteady + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::sample::Sample;
+    use std::time::Duration;
+
+    #[test]
+    fn a_pause_that_no_step_time_counts_is_said_to_be() {
+        let steps = Sample::duel().rows().runs[0].attempt.as_ref().unwrap().steps;
+        let mark = |step: u64, has_target: bool| {
+            let mut rows = Sample::duel().rows();
+            let action = FaultAction::Pause { length: Some(Duration::from_secs(1)) };
+            for cell in &mut rows.plan.cells {
+                cell.spec.faults = vec![PlannedFault { rank: 1, step, action }];
+                cell.spec.train.target = cell.spec.train.target.filter(|_| has_target);
+            }
+            mark(&Findings::of(&rows, &Options::default()).unwrap()).unwrap()
+        };
+        assert!(steps >= 40, "{steps}");
+        let early = mark(steps / 10, false);
+        assert!(!early.good && early.text.contains("first tenth"), "{}", early.text);
+        assert!(mark(steps / 10 + 1, false).good && mark(steps / 10, true).good);
+        assert!(mark(steps / 10 + 1, false).text.contains("by the recipe: rank 1"));
+    }
+}
