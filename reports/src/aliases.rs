@@ -1,7 +1,7 @@
 //! What hosts and arms are called on pages that do not show their names: `host-1`, `arm-1`, by first appearance, so that pages
 //! of one site agree.
 
-use recipe::StrategyKind;
+use recipe::{AxisValue, Plan, StrategyKind};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NodeRow, SweepRows};
 
@@ -46,9 +46,9 @@ impl Aliases {
                 self.hosts.insert(name, number);
             }
         }
-        for arm in &rows.plan.arms {
+        for (place, arm) in rows.plan.arms.iter().enumerate() {
             let number = self.arms.len() + 1;
-            let own = own_name(&arm.name);
+            let own = own_name(&arm.name, &axes_of(&rows.plan, place));
             if !is_called_like_its_strategy(&own) {
                 self.arms.entry(own).or_insert(number);
             }
@@ -86,10 +86,23 @@ fn longest_first(aliases: impl Iterator<Item = Alias>) -> Vec<Alias> {
     aliases
 }
 
+/// The values of the axes of an arm's cells, as labels have them: `lr=0.1`, and with the whole path.
+fn axes_of(plan: &Plan, arm: usize) -> BTreeSet<String> {
+    let cells = plan.cells.iter().filter(|cell| cell.arm == arm);
+    let values = cells.flat_map(|cell| &cell.axes);
+    let both = |axis: &AxisValue| {
+        [format!("{}={}", axis.short(), axis.text), format!("{}={}", axis.path, axis.text)]
+    };
+    values.flat_map(both).collect()
+}
+
 /// The name that the recipe gives to an arm, without the values of the axes that multiply it: it stands so in the recipe's text.
-fn own_name(label: &str) -> String {
-    let words: Vec<&str> = label.split(' ').take_while(|word| !word.contains('=')).collect();
-    if words.is_empty() { label.to_owned() } else { words.join(" ") }
+fn own_name(label: &str, axes: &BTreeSet<String>) -> String {
+    let mut own = label;
+    while let Some((before, _)) = own.rsplit_once(' ').filter(|(_, last)| axes.contains(*last)) {
+        own = before;
+    }
+    own.to_owned()
 }
 
 fn is_called_like_its_strategy(name: &str) -> bool {
@@ -106,6 +119,11 @@ mod tests {
         let mut rows = Sample::duel().rows();
         rows.plan.arms[0].name = "my secret lr=0.1".to_owned();
         rows.plan.arms[1].name = "my secret lr=0.2".to_owned();
+        for cell in &mut rows.plan.cells {
+            let text = if cell.arm == 0 { "0.1" } else { "0.2" };
+            let path = "train.optimizer.lr".to_owned();
+            cell.axes = vec![AxisValue { path, text: text.to_owned(), number: None }];
+        }
         let mut aliases = Aliases::default();
         aliases.add(&rows);
         assert_eq!(aliases.arms(), [Alias { name: "my secret".into(), shown: "arm-1".into() }]);
@@ -114,5 +132,10 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.add(&rows);
         assert_eq!(aliases.arms(), [Alias { name: "d-sync of mine".into(), shown: "arm-1".into() }]);
+        // What only looks like an axis is a part of the name.
+        rows.plan.arms[1].name = "top-k k=0.01 of <img src=x>".to_owned();
+        let mut aliases = Aliases::default();
+        aliases.add(&rows);
+        assert_eq!(aliases.arms()[0].name, "top-k k=0.01 of <img src=x>");
     }
 }

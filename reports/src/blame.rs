@@ -117,7 +117,10 @@ pub(crate) fn summary(findings: &Findings) -> Option<String> {
         findings.waiting().map(|(placed, found)| (findings.label(&placed), found)).collect();
     let ordered = findings.waiting().all(|(placed, found)| {
         let spec = &findings.rows().plan.cells[placed.cell.index].spec;
-        found.named().is_none_or(|rank| spec.is_slow_on_purpose(rank.0))
+        found.named().is_none_or(|rank| match found.slow {
+            Some(_) => spec.computes_slowly_on_purpose(rank.0),
+            None => spec.has_slow_link_on_purpose(rank.0),
+        })
     });
     let ordered = if ordered { ", as the recipe orders" } else { "" };
     let named: Vec<(&str, &Waiting, Rank)> =

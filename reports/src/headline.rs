@@ -1,9 +1,9 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
 use crate::axes::Axes;
-use crate::comparison::{Beside, Comparison, Grade, beside};
+use crate::comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use crate::findings::Findings;
-use crate::number_format;
+use crate::number_format::{self, plural};
 use crate::pays;
 use crate::scaling::{families, workers_axis};
 use crate::search;
@@ -11,6 +11,7 @@ use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
 use recipe::Metric;
+use store::RunState;
 
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -19,7 +20,7 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
         return "No setting of any arm was left by the search, so there is nothing to compare: try other values.".to_owned();
     }
     if !judged {
-        return "No run has finished yet, so there is nothing to compare.".to_owned();
+        return nothing_to_compare(findings);
     }
     let missed = all_missed(findings).map(|sentence| sentence + " ").unwrap_or_default();
     if findings.has_conditions() {
@@ -33,6 +34,23 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
         _ => format!("{}{}", leader(findings), by_grade(findings)),
     };
     missed + &said
+}
+
+/// Why no run counts.
+fn nothing_to_compare(findings: &Findings) -> String {
+    let of = |state| findings.rows().runs.iter().filter(|run| run.state == state).count();
+    let degraded = of(RunState::Degraded);
+    let failed = of(RunState::Failed) + of(RunState::TimedOut);
+    match (degraded, failed) {
+        (0, 0) => "No run has finished yet, so there is nothing to compare.".to_owned(),
+        (0, failed) => {
+            format!("{} failed and none has finished, so there is nothing to compare.", plural(failed, "run"))
+        }
+        (degraded, _) => format!(
+            "{} ended without ranks that were lost on the way and is left out, so there is nothing to compare.",
+            plural(degraded, "run")
+        ),
+    }
 }
 
 /// Where no run reached its target: the best value, and what to change.
@@ -284,18 +302,24 @@ fn are_judged(condition: &Condition, arms: [usize; 2]) -> bool {
     arms.into_iter().all(|arm| condition.cell(arm).is_some_and(|cell| !cell.runs.is_empty()))
 }
 
+/// Whether each of some arms has the runs that a claim needs.
+fn has_pairs(condition: &Condition, arms: [usize; 2]) -> bool {
+    arms.into_iter().all(|arm| condition.cell(arm).is_some_and(|cell| cell.runs.len() >= FEWEST_PAIRS))
+}
+
 /// The grades of one arm over all conditions, then what speaks against it.
 fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
     let baseline = findings.study.baseline;
     let (judged, without): (Vec<_>, Vec<_>) =
         own.iter().copied().partition(|(condition, found)| are_judged(condition, [found.arm, baseline]));
+    let (judged, few): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(condition, found)| {
+        found.grade != Grade::Open || has_pairs(condition, [found.arm, baseline])
+    });
     let count = |grade| judged.iter().filter(|(_, found)| found.grade == grade).count();
     let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
     let mut said: Vec<String> = graded
         .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| {
-            format!("{words} in {count} of {}", number_format::plural(own.len(), "condition"))
-        })
+        .map(|(count, words)| format!("{words} in {count} of {}", plural(own.len(), "condition")))
         .collect();
     let mut against: Vec<(&str, usize)> = Vec::new();
     for (condition, comparison) in own {
@@ -307,8 +331,15 @@ fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
         }
     }
     said.extend(against.into_iter().map(|(kind, count)| format!("{kind} in {count}")));
+    if !few.is_empty() {
+        let all = plural(own.len(), "condition");
+        said.push(format!(
+            "not judged in {} of {all}, where a comparison has fewer than {FEWEST_PAIRS} runs",
+            few.len()
+        ));
+    }
     if !without.is_empty() {
-        let all = number_format::plural(own.len(), "condition");
+        let all = plural(own.len(), "condition");
         said.push(format!("not compared in {} of {all}, for want of a finished run", without.len()));
     }
     said.join(", ")

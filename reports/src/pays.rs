@@ -142,10 +142,9 @@ impl Pays<'_, '_> {
 
     fn quality_words(&self) -> &'static str {
         match self.quality() {
-            Some(Quality::Worse | Quality::WorseOpen) => {
-                " in time, and costs quality: the final metric is worse"
-            }
-            Some(Quality::WorseSmall) => ", and the final metric is a little worse",
+            Some(Quality::Worse) => "; it costs quality: the final metric is worse",
+            Some(Quality::WorseOpen) => "; it costs quality: the final metric is worse, by how much is open",
+            Some(Quality::WorseSmall) => "; the final metric is a little worse",
             Some(Quality::Open) => "; whether the final metric is worse is open",
             Some(Quality::SameWeights | Quality::Better | Quality::NotWorse) | None => "",
         }
@@ -311,7 +310,7 @@ mod tests {
         };
         let as_good = said(0.0);
         assert!(as_good.ends_with("distributing pays."), "{as_good}");
-        let worse = "distributing pays in time, and costs quality: the final metric is worse.";
+        let worse = "distributing pays; it costs quality: the final metric is worse.";
         assert!(said(0.1).ends_with(worse), "{}", said(0.1));
     }
 

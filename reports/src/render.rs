@@ -19,7 +19,8 @@ pub(crate) fn text(template: &str, view: &impl Serialize) -> Result<String, Repo
     Ok(environment.get_template(template)?.render(Serde(view))?)
 }
 
-/// A text, escaped, with what stands between backticks as code. A backtick without a second one stays.
+/// A text, escaped, with what stands between backticks as code. A backtick without a second one stays, and so does one within a word:
+/// names of users may have some.
 fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -34,11 +35,17 @@ fn code(text: &str) -> String {
     out
 }
 
-/// The text before the first backtick, that between it and the next, and the rest.
+/// The text before the first backtick that opens, that between it and the next one, which must close, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, after) = text.split_once('`')?;
-    let (inside, rest) = after.split_once('`')?;
-    Some((before, inside, rest))
+    let opens =
+        |before: &str| before.chars().next_back().is_none_or(|last| last.is_whitespace() || last == '(');
+    let closes = |rest: &str| rest.chars().next().is_none_or(|first| !first.is_alphanumeric());
+    let has_edges = |inside: &str| !inside.is_empty() && inside.trim() == inside;
+    text.match_indices('`').find_map(|(place, _)| {
+        let before = &text[..place];
+        let (inside, rest) = text[place + 1..].split_once('`')?;
+        (opens(before) && closes(rest) && has_edges(inside)).then_some((before, inside, rest))
+    })
 }
 
 fn escaped(text: &str) -> String {
@@ -55,5 +62,10 @@ mod tests {
         assert_eq!(code("one ` alone <b>"), "one ` alone &lt;b&gt;");
         assert_eq!(code("`</code><script>`"), "<code>&lt;&#x2f;code&gt;&lt;script&gt;</code>");
         assert_eq!(code(""), "");
+        assert_eq!(code("a` was faster than b`"), "a` was faster than b`");
+        assert_eq!(
+            code("x` and y were not; `--fresh` trains"),
+            "x` and y were not; <code>--fresh</code> trains"
+        );
     }
 }

@@ -183,6 +183,6 @@ mod tests {
             run.attempt = None;
         }
         let page = index(&[card(&rows)], "bakeoff").unwrap();
-        assert!(page.contains("No run was evaluated") && !page.contains("<svg class=\"chart"));
+        assert!(page.contains("No run that counts was evaluated") && !page.contains("<svg class=\"chart"));
     }
 }

@@ -283,6 +283,10 @@ pub(crate) fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison
         };
     }
     let mut found: Vec<Comparison> = found.into_iter().flatten().collect();
+    // Of what misses its target or diverges no quality is claimed, and it makes no other claim weaker.
+    for (asked, comparison) in asked.iter().zip(&mut found) {
+        comparison.quality = comparison.quality.take().filter(|_| lost(asked).is_none());
+    }
     quality::grade_family(&mut found, thresholds);
     found
 }

@@ -193,7 +193,11 @@ impl<'a> Group<'a> {
         let words = match kept {
             [] => format!("{arm}{place}: none of {of} settings is promoted, for none ended as planned"),
             [best] if last && self.ties(best) > 0 => {
-                format!("{arm}{place}: {} trains to the end; another one is as good", listed[0])
+                let others = match self.ties(best) {
+                    1 => "another one is".to_owned(),
+                    more => format!("{more} others are"),
+                };
+                format!("{arm}{place}: {} trains to the end; {others} as good", listed[0])
             }
             [_] if last => format!("{arm}{place}: {} is the best of {of}, and trains to the end", listed[0]),
             [_] => format!("{arm}{place}: {} of {of} settings is promoted", listed[0]),

@@ -12,6 +12,7 @@ use crate::study::{Condition, Measure, Study};
 use crate::verdict::{sure_words, target_words};
 use crate::winner::{Standing, Winner};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Up to this number of conditions nothing is folded away.
 const MOST_OPEN: usize = 4;
@@ -62,7 +63,21 @@ pub(crate) fn folded(
             accuracy: accuracy::of(findings, number, condition),
         });
     }
+    say_once(&mut folded);
     folded
+}
+
+/// How a chart is read is said where it stands first.
+fn say_once(folded: &mut [Folded]) {
+    let mut said: BTreeSet<String> = BTreeSet::new();
+    for accuracy in folded.iter_mut().filter_map(|one| one.accuracy.as_mut()) {
+        let charts = accuracy.charts.iter_mut().map(|chart| &mut chart.figure);
+        for figure in charts.chain(accuracy.reach.as_mut().map(|reach| &mut reach.figure)) {
+            if !said.insert(figure.reading.clone()) {
+                figure.reading.clear();
+            }
+        }
+    }
 }
 
 /// CSS class and words: `ahead, 98 % sure`.

@@ -219,6 +219,10 @@ fn compared<'a>(
 ) -> Option<Result<Compared<'a>, String>> {
     let study = &findings.study;
     let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
+    if spec.cluster.with_cards().is_some() {
+        // No equation has the copies to a card.
+        return None;
+    }
     let probe = Probe::of(findings, condition);
     let rates = match spec.emulation.network {
         Some(network) => {

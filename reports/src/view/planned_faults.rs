@@ -16,7 +16,8 @@ pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
     let unseen = rows.runs.iter().any(|run| {
         let cell = rows.plan.cells.get(run.cell);
         cell.is_some_and(|cell| {
-            let untimed = cell.spec.train.target.is_none();
+            // Steps of workers that step by themselves are counted by each of them.
+            let untimed = cell.spec.train.target.is_none() && !cell.spec.strategy.is_asynchronous();
             untimed && cell.spec.faults.iter().any(|fault| is_over_before_the_steady_steps(*fault, run))
         })
     });
@@ -25,7 +26,7 @@ pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
             "faults",
             false,
             format!(
-                "{said}; of what is over in the first tenth of the steps, step times show nothing: let it happen later, or set a target"
+                "{said}; of what is over before the steady steps, which begin after a tenth, step times show nothing: let it happen later, or set a target"
             ),
         )
     } else {
@@ -33,10 +34,14 @@ pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
     })
 }
 
-/// Steady steps begin after a tenth of the steps, and after three.
+/// Steady steps are the last ones of a rank.
 fn is_over_before_the_steady_steps(fault: PlannedFault, run: &RunRow) -> bool {
     let Some(attempt) = &run.attempt else { return false };
-    let last_unsteady = (attempt.steps / 10).max(3).min(attempt.steps / 2);
+    let Some(rank) = attempt.ranks.iter().find(|rank| rank.rank.0 == fault.rank) else { return false };
+    if rank.steady.steps == 0 {
+        return false;
+    }
+    let last_unsteady = attempt.steps.saturating_sub(rank.steady.steps);
     match fault.action {
         FaultAction::Kill | FaultAction::Pause { length: None } | FaultAction::Slow { until: None, .. } => {
             false
@@ -55,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_pause_that_no_step_time_counts_is_said_to_be() {
-        let steps = Sample::duel().rows().runs[0].attempt.as_ref().unwrap().steps;
+        // The sample's ranks have five unsteady steps.
+        let unsteady = 5;
         let mark = |step: u64, has_target: bool| {
             let mut rows = Sample::duel().rows();
             let action = FaultAction::Pause { length: Some(Duration::from_secs(1)) };
@@ -65,10 +71,9 @@ mod tests {
             }
             mark(&Findings::of(&rows, &Options::default()).unwrap()).unwrap()
         };
-        assert!(steps >= 40, "{steps}");
-        let early = mark(steps / 10, false);
-        assert!(!early.good && early.text.contains("first tenth"), "{}", early.text);
-        assert!(mark(steps / 10 + 1, false).good && mark(steps / 10, true).good);
-        assert!(mark(steps / 10 + 1, false).text.contains("by the recipe: rank 1"));
+        let early = mark(unsteady, false);
+        assert!(!early.good && early.text.contains("before the steady steps"), "{}", early.text);
+        assert!(mark(unsteady + 1, false).good && mark(unsteady, true).good);
+        assert!(mark(unsteady + 1, false).text.contains("by the recipe: rank 1"));
     }
 }

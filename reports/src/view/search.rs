@@ -236,6 +236,23 @@ fn range(drawn: &[Drawn]) -> Option<[f64; 2]> {
     Some([all().reduce(f64::min)?, all().reduce(f64::max)?])
 }
 
+/// What came of a search, for the description of its chart.
+fn outcome_words(group: &Group, outcome: Outcome) -> String {
+    let settings = number_format::plural(group.trials.len(), "setting");
+    match outcome {
+        Outcome::Chosen(trial) => {
+            let chosen = setting_words(&trial.setting);
+            match group.ties(trial) {
+                0 => format!("Of {settings}, {chosen} was the best."),
+                1 => format!("Of {settings}, {chosen} was chosen; another one was as good."),
+                more => format!("Of {settings}, {chosen} was chosen; {more} others were as good."),
+            }
+        }
+        Outcome::NoneLeft => format!("None of {settings} was left."),
+        Outcome::UnderWay | Outcome::NotSelected => format!("Of {settings}, the best is not known yet."),
+    }
+}
+
 /// `None` if no run of the search has ended.
 fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> Option<Chart> {
     let Drawn { group, each } = drawn;
@@ -287,18 +304,7 @@ fn chart(findings: &Findings, number: usize, drawn: &Drawn, range: [f64; 2]) -> 
         figure: Figure {
             id: format!("search-{number}"),
             title: format!("Search of {name}"),
-            description: {
-                let settings = number_format::plural(group.trials.len(), "setting");
-                match outcome {
-                    Outcome::Chosen(trial) => {
-                        format!("Of {settings}, {} was the best.", setting_words(&trial.setting))
-                    }
-                    Outcome::NoneLeft => format!("None of {settings} was left."),
-                    Outcome::UnderWay | Outcome::NotSelected => {
-                        format!("Of {settings}, the best is not known yet.")
-                    }
-                }
-            },
+            description: outcome_words(group, outcome),
             reading: String::new(),
             table: table(findings, drawn, &lengths, unit),
         },

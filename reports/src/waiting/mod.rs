@@ -4,6 +4,7 @@ use crate::statistics;
 use crate::study::{ArmCell, Condition, JudgedRun};
 use recipe::Role;
 use record::{Category, LaneId, Nanos, Rank};
+use store::RunState;
 use store::{AttemptRow, PaceRow, RankRow, Steady, TransferRow};
 
 /// A rank computes slowly if it takes this many times as long as the others; smaller differences are noise of a shared
@@ -110,10 +111,14 @@ fn named(slow: Option<SlowRank>, links: Links) -> Option<Rank> {
     slow.map(|slow| slow.rank).or(link)
 }
 
-/// The workers of an arm's median run; `None` unless the pace of at least two is known, and if all runs diverged.
+/// The workers of an arm's median run; `None` unless the pace of at least two is known, if all runs diverged, and of a run that lost a
+/// rank: the steps of one that was killed are not those of the others.
 pub(crate) fn of(condition: &Condition, cell: &ArmCell) -> Option<Waiting> {
     let run = cell.median_index(condition.measure())?;
     let judged = cell.runs.get(run).filter(|judged| !judged.has_diverged())?;
+    if judged.run.state == RunState::Degraded {
+        return None;
+    }
     let workers = shares(judged.attempt);
     if workers.len() < 2 {
         return None;

@@ -47,8 +47,10 @@ impl Environment {
         };
         Ok(Provenance {
             data: digest,
-            worker: self.worker.sha256.clone(),
-            hardware: launch::hardware(spec.cluster.nodes.iter().filter_map(|node| self.facts(node))),
+            worker: self.worker.identity.clone(),
+            hardware: launch::hardware(
+                spec.cluster.nodes.iter().filter_map(|node| Some((node, self.facts(node)?))),
+            ),
         })
     }
 }
@@ -106,7 +108,7 @@ mod tests {
             let host = format!("{}.example", node.name);
             let system = "Linux 6.1".into();
             let processor = "Core 9".into();
-            Ok(NodeFacts { host, system, processor, cores: 2, memory: 1 << 30 })
+            Ok(NodeFacts { host, system, processor, cards: String::new(), cores: 2, memory: 1 << 30 })
         }
     }
 

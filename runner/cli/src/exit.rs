@@ -33,6 +33,24 @@ pub(crate) enum Exit {
     Terminated = 143,
 }
 
+impl Exit {
+    /// Of a file that cannot be written: a place that is none was named, or the machine has no room.
+    pub(crate) fn of_file(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidFilename => Self::Usage,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Preflight,
+            _ => Self::Internal,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

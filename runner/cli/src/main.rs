@@ -90,7 +90,8 @@ fn misused(usage: &clap::Error) -> ExitCode {
 
 /// `--color` of a command line that may be wrong elsewhere, and whose problem is shown.
 fn colours_asked(arguments: impl Iterator<Item = OsString>) -> ColourChoice {
-    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let options = arguments.map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--");
+    let words: Vec<String> = options.collect();
     let joined = words.iter().filter_map(|word| word.strip_prefix("--color="));
     let apart = words.windows(2).filter(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
     let choice = |word: &str| ColourChoice::from_str(word, false).ok();

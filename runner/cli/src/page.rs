@@ -125,7 +125,7 @@ pub(crate) fn save(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure
     saved.map_err(|error| {
         // The partial file is of no use.
         let _ = fs::remove_file(&beside);
-        unwritable(Exit::Internal, file, &error)
+        unwritable(Exit::of_file(&error), file, &error)
     })
 }
 

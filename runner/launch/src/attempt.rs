@@ -201,7 +201,8 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         let program = self.attempt.worker.clone();
         let node = self.node(member);
         let threads = self.threads(member);
-        let request = SpawnRequest { member, node, program, briefing, threads };
+        let environment = self.environment_here();
+        let request = SpawnRequest { member, node, program, briefing, threads, environment };
         let pid = self.launcher.start(request).await?;
         self.backlog.push_back(Update::Spawned { member, pid });
         Ok(())

@@ -63,7 +63,7 @@ mod tests {
             strategies: strategies.iter().map(|name| ((*name).to_owned(), 1)).collect(),
             codecs: codecs.iter().map(|name| (*name).to_owned()).collect(),
         };
-        WorkerBinary { path: "/w".into(), version: String::new(), sha256: String::new(), inventory }
+        WorkerBinary { path: "/w".into(), version: String::new(), identity: String::new(), inventory }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{LaunchError, ProcessExit};
 use mesh::{Member, Secret};
 use recipe::RunSpec;
 use record::{HostRecord, Nanos};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,6 +127,8 @@ pub struct SpawnRequest {
     pub briefing: Vec<u8>,
     /// Threads that it computes with.
     pub threads: u32,
+    /// The variables that the inventory gives workers of the driver's machine; a launcher of others knows those of its nodes.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A file in an attempt's directory.

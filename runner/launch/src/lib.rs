@@ -44,7 +44,7 @@ pub use error::LaunchError;
 pub use launcher::{
     Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
-pub use local::{LocalLauncher, LocalNodes, free_resources};
+pub use local::{Interface, LocalLauncher, LocalNodes, NetworkFacts, free_resources};
 pub use log::{last_lines, log_file, readable};
 pub use model_description::{DescriptionError, describe_model};
 pub use model_files::check_model_files;
@@ -56,7 +56,9 @@ pub use order::{Attempt, StopSignal};
 pub use outcome::{End, FaultOrigin, LostRank, Outcome, Whereabouts};
 pub use preflight::{Concern, ConcernLevel, Free, FreeResources, kept_files, preflight};
 pub use process_exit::ProcessExit;
-pub use remote::{HostError, HostFault, HostState, Hosts, Inspect, Upload, Way, WayState, needs_hosts};
+pub use remote::{
+    HostError, HostFault, HostState, Hosts, Inspect, Sent, Upload, WallClock, Way, WayState, needs_hosts,
+};
 pub use sockets::reap;
 pub use update::{RunPhase, Update};
 pub use worker_binary::{WorkerBinary, examine, find_worker};

@@ -1,5 +1,6 @@
 //! Facts about the machines of a cluster: for the record, and for the identity of runs.
 
+use recipe::{Device, Node};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -12,12 +13,24 @@ pub struct NodeFacts {
     pub host: String,
     /// Operating system and kernel.
     pub system: String,
-    /// Processor model, and those of graphics cards.
+    /// Processor model.
     pub processor: String,
+    /// Models of graphics cards; empty where there is none.
+    pub cards: String,
     /// Cores that a run may use.
     pub cores: u32,
     /// Memory that it may use, in bytes.
     pub memory: u64,
+}
+
+impl NodeFacts {
+    /// The models of what the node's workers compute on.
+    pub fn computes_on(&self, node: &Node) -> String {
+        if node.device == Device::Cpu || self.cards.is_empty() {
+            return self.processor.clone();
+        }
+        format!("{}, {}", self.processor, self.cards)
+    }
 }
 
 /// Finds out what the machines of a cluster are.
@@ -26,15 +39,15 @@ pub trait Nodes {
     ///
     /// # Errors
     /// The node cannot be reached.
-    fn facts(&self, node: &recipe::Node) -> io::Result<NodeFacts>;
+    fn facts(&self, node: &Node) -> io::Result<NodeFacts>;
 }
 
-/// The fingerprint of machines for the identity of runs: processors, cores and memory in whole GiB, in the order of the
-/// machines. It has no host names: a run on an equal machine is the same run.
-pub fn hardware<'a>(nodes: impl IntoIterator<Item = &'a NodeFacts>) -> String {
-    let one = |node: &NodeFacts| {
-        let memory = (node.memory + GIB / 2) / GIB;
-        format!("{}, {} cores, {memory} GiB", node.processor, node.cores)
+/// The fingerprint of machines for the identity of runs: processors, graphics cards where workers compute on them, cores and memory in
+/// whole GiB, in the order of the machines. It has no host names: a run on an equal machine is the same run.
+pub fn hardware<'a>(nodes: impl IntoIterator<Item = (&'a Node, &'a NodeFacts)>) -> String {
+    let one = |(node, facts): (&Node, &NodeFacts)| {
+        let memory = (facts.memory + GIB / 2) / GIB;
+        format!("{}, {} cores, {memory} GiB", facts.computes_on(node), facts.cores)
     };
     nodes.into_iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -49,10 +62,15 @@ mod tests {
             host: host.into(),
             system: "Linux 6.1".into(),
             processor: "Core 9".into(),
+            cards: "Card 7".into(),
             cores: 2,
             memory,
         };
-        let fingerprint = hardware(&[facts("a", 15 * GIB + 3), facts("b", 15 * GIB - 4096)]);
+        let node = Node::local(1);
+        let (one, other) = (facts("a", 15 * GIB + 3), facts("b", 15 * GIB - 4096));
+        let fingerprint = hardware([(&node, &one), (&node, &other)]);
         assert_eq!(fingerprint, "Core 9, 2 cores, 15 GiB; Core 9, 2 cores, 15 GiB");
+        let on_cards = Node { device: Device::CardEach, ..node };
+        assert_eq!(hardware([(&on_cards, &one)]), "Core 9, Card 7, 2 cores, 15 GiB");
     }
 }

@@ -154,11 +154,10 @@ fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
 
 /// Workers that are to compute on cards that the machine does not have.
 fn cards(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern> {
-    let there = free.cards?;
-    let highest = specs.iter().filter_map(|spec| highest_card(spec, &node.name)).max()?;
-    if highest < there {
-        return None;
-    }
+    // A variable of the inventory may leave other cards.
+    let there = free.cards.filter(|_| node.environment.is_empty())?;
+    let missing =
+        specs.iter().flat_map(|spec| cards_of(spec, &node.name)).filter(|card| *card >= there).min()?;
     let have = match there {
         0 => "NVIDIA's driver lists no graphics card there".to_owned(),
         1 => "there is one graphics card, `cuda:0`".to_owned(),
@@ -169,16 +168,17 @@ fn cards(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern
     } else {
         "take fewer workers, or let them share one: `nodes.device = \"cuda:0\"`"
     };
-    let what = format!("a worker is to compute on `cuda:{highest}`, and {have}");
+    let what = format!("a worker is to compute on `cuda:{missing}`, and {have}");
     Some(Concern { severity: ConcernLevel::Refusal, what, cure: cure.into() })
 }
 
-fn highest_card(spec: &RunSpec, name: &str) -> Option<u32> {
+/// The cards that workers of a run compute on, on the node of this name.
+fn cards_of(spec: &RunSpec, name: &str) -> Vec<u32> {
     let cluster = &spec.cluster;
     let on = |rank: &usize| {
         cluster.nodes.get(cluster.seats[*rank].node as usize).is_some_and(|node| node.name == name)
     };
-    (0..cluster.seats.len()).filter(on).filter_map(|rank| cluster.card(rank)).max()
+    (0..cluster.seats.len()).filter(on).filter_map(|rank| cluster.card(rank)).collect()
 }
 
 /// The bytes of the files that are kept of runs: the models that each begins and ends with, and its sample ids, as far as their recipe

@@ -2,7 +2,9 @@
 
 use crate::digest::digest;
 use crate::{Inventory, LaunchError};
+use recipe::hex;
 use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -23,8 +25,8 @@ pub struct WorkerBinary {
     pub path: PathBuf,
     /// As its package is versioned: `0.1.0`.
     pub version: String,
-    /// SHA-256 of its bytes, in hexadecimal.
-    pub sha256: String,
+    /// SHA-256 of its bytes and of the build of libtorch that it found, in hexadecimal: both decide the bits of its sums.
+    pub identity: String,
     /// Its strategies and codecs of other crates.
     pub inventory: Inventory,
 }
@@ -54,10 +56,11 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
-    let Introduction { version, inventory } = introduction(path, &BTreeMap::new(), PATIENCE)?;
+    let Introduction { version, libtorch, inventory } = introduction(path, &BTreeMap::new(), PATIENCE)?;
     let sha256 =
         digest(path).map_err(|source| LaunchError::File { path: path.into(), what: "read", source })?;
-    Ok(WorkerBinary { path: path.into(), version, sha256, inventory })
+    let identity = hex(&Sha256::digest(format!("{sha256} {libtorch}")));
+    Ok(WorkerBinary { path: path.into(), version, identity, inventory })
 }
 
 /// Whether a binary on this host, with these variables set, fits this driver.
@@ -68,6 +71,8 @@ pub(crate) fn examine_in(path: &Path, environment: &BTreeMap<String, String>) ->
 /// What a binary that fits says of itself.
 struct Introduction {
     version: String,
+    /// SHA-256 of how libtorch says that it was built; empty where a worker does not say.
+    libtorch: String,
     inventory: Inventory,
 }
 
@@ -100,7 +105,11 @@ fn introduction(
         let answer = format!("what it has cannot be understood: {error}");
         LaunchError::WorkerSilent { path: path.into(), answer }
     })?;
-    Ok(Introduction { version: version.into(), inventory: inventory.unwrap_or_default() })
+    let libtorch = match rest {
+        ["format", _, "libtorch", build] => (*build).to_owned(),
+        _ => String::new(),
+    };
+    Ok(Introduction { version: version.into(), libtorch, inventory: inventory.unwrap_or_default() })
 }
 
 /// Starts the binary with `arguments`, and returns what it prints.
@@ -146,7 +155,6 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sha2::{Digest, Sha256};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -188,7 +196,10 @@ mod tests {
         assert_eq!(worker.version, env!("CARGO_PKG_VERSION"));
         assert_eq!(worker.inventory, Inventory::from_line(has).unwrap());
         assert_eq!(worker.inventory.strategies["lazy-sgd"], 2);
-        assert_eq!(worker.sha256, recipe::hex(&Sha256::digest(format!("#!/bin/sh\n{line}\n"))));
+        let (_directory, path) =
+            script(&line.replacen(&greeting(), &format!("{} libtorch 9f", greeting()), 1));
+        let other = examine(&path).unwrap();
+        assert_ne!(worker.identity, other.identity, "another libtorch gives other bits");
     }
 
     #[test]

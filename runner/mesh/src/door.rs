@@ -180,6 +180,44 @@ mod tests {
         assert!(matches!(meeting(SECRET, ASKED), (Ok(()), Ok(ASKED))));
     }
 
+    /// What a peer with the secret sent, sent once more by one that overheard it.
+    #[test]
+    fn an_overheard_conversation_opens_no_door() {
+        wait(async {
+            let (mut client, mut tap) = duplex(1 << 12);
+            let (mut onward, mut door) = duplex(1 << 12);
+            let overhearing = async {
+                let mut heard = Vec::new();
+                let (mut up, mut down) = ([0; 64], [0; 64]);
+                loop {
+                    tokio::select! {
+                        read = tap.read(&mut up) => match read.unwrap() {
+                            0 => return heard,
+                            read => {
+                                heard.extend_from_slice(&up[..read]);
+                                onward.write_all(&up[..read]).await.unwrap();
+                            }
+                        },
+                        read = onward.read(&mut down) => {
+                            let read = read.unwrap();
+                            tap.write_all(&down[..read]).await.unwrap();
+                        }
+                    }
+                }
+            };
+            let knocking = async {
+                knock(&mut client, ASKED, &SECRET).await.unwrap();
+                drop(client);
+            };
+            let (admitted, (), heard) =
+                tokio::join!(admit(&mut door, |_| Some(SECRET)), knocking, overhearing);
+            assert_eq!(admitted.unwrap(), ASKED);
+            let (mut again, mut door) = duplex(1 << 12);
+            again.write_all(&heard).await.unwrap();
+            assert!(matches!(admit(&mut door, |_| Some(SECRET)).await, Err(MeshError::Secret { .. })));
+        });
+    }
+
     #[test]
     fn a_giant_length_is_refused_before_anything_is_allocated() {
         let told = wait(async {

@@ -34,6 +34,8 @@ pub enum Work {
     Decode(usize),
     /// Copying this many elements for a snapshot.
     Snapshot(usize),
+    /// Copying this many elements between the host and the device that a learner computes on: a part of computing.
+    Transfer(usize),
 }
 
 /// The rows of a pass, relative to a worker's batch: a micro-batch is a part of it, and a group of workers may take rows of

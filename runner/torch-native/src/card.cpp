@@ -1,7 +1,6 @@
 // Graphics cards: libtorch's library for them, its settings, and waiting for a card.
 
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -16,10 +15,6 @@ namespace {
 
 // The library registers its operations when it is loaded, so that a program need not be linked to it and runs without.
 constexpr char LIBRARY[] = "libtorch_cuda.so";
-// The size of cuBLAS's work space with which its sums have one order.
-constexpr char WORKSPACE[] = "CUBLAS_WORKSPACE_CONFIG";
-constexpr char ONE_ORDER[] = ":4096:8";
-constexpr bool KEEP_WHAT_IS_SET = false;
 // Operations without such an algorithm warn.
 constexpr bool WARN_ONLY = true;
 
@@ -27,10 +22,10 @@ constexpr bool WARN_ONLY = true;
 
 extern "C" {
 
-// Loads the library, once, and has it compute in 32 bits with algorithms whose sums have one order.
+// Loads the library, once, and has it compute in 32 bits with algorithms whose sums have one order; those of cuBLAS have it where
+// CUBLAS_WORKSPACE_CONFIG is ":4096:8".
 bool bakeoff_cards_use(char *error, std::size_t room) {
     const auto work = [&] {
-        setenv(WORKSPACE, ONE_ORDER, KEEP_WHAT_IS_SET);
         if (dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
             const char *reason = dlerror();
             throw std::runtime_error(reason == nullptr ? LIBRARY : reason);

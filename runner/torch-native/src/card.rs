@@ -12,8 +12,8 @@ unsafe extern "C" {
     fn bakeoff_card_settle(index: u32, error: *mut c_char, room: usize) -> bool;
 }
 
-/// Lets libtorch compute on graphics cards: in 32 bits, with algorithms whose sums have one order. It sets a variable of the
-/// environment, so that it is to be called before other threads read any.
+/// Lets libtorch compute on graphics cards: in 32 bits, with algorithms whose sums have one order, those of cuBLAS where the process was
+/// started with `CUBLAS_WORKSPACE_CONFIG=:4096:8`.
 ///
 /// # Errors
 /// This libtorch has no library for cards, or a library that it needs is missing.

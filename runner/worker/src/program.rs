@@ -1,7 +1,8 @@
 //! The program `bakeoff-worker`, with the strategies of a registry.
 
 use mesh::{Briefing, Inventory, Member, PROTOCOL};
-use recipe::Shape;
+use recipe::{Shape, hex};
+use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -43,7 +44,9 @@ fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
     match argument {
         "--protocol" => {
             let Ok(inventory) = inventory_of(registry).to_line() else { return ExitCode::FAILURE };
-            println!("bakeoff-worker {version} protocol {PROTOCOL} format {:016x}", mesh::wire_format());
+            let libtorch = hex(&Sha256::digest(torch_native::build()));
+            let format = mesh::wire_format();
+            println!("bakeoff-worker {version} protocol {PROTOCOL} format {format:016x} libtorch {libtorch}");
             println!("{inventory}");
         }
         "--describe-model" => match describe(rest) {

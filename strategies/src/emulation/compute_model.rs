@@ -122,7 +122,12 @@ impl ComputeModel {
     pub fn length(&self, step: u64, work: Work, real: Nanos) -> Option<Nanos> {
         let computes = matches!(
             work,
-            Work::Data | Work::Forward { .. } | Work::Loss(_) | Work::Backward { .. } | Work::Update(_)
+            Work::Data
+                | Work::Forward { .. }
+                | Work::Loss(_)
+                | Work::Backward { .. }
+                | Work::Update(_)
+                | Work::Transfer(_)
         );
         if !computes {
             return None;

@@ -40,7 +40,7 @@ impl Costs {
             Work::Reduce(n) => elements(self.reduce, n),
             Work::Encode(n) => elements(self.code, n),
             Work::Decode(n) => elements(self.code + self.decode, n),
-            Work::Snapshot(n) => elements(self.snapshot, n),
+            Work::Snapshot(n) | Work::Transfer(n) => elements(self.snapshot, n),
         }
     }
 }

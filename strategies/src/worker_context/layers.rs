@@ -31,7 +31,7 @@ impl WorkerContext {
         if !learner.has_device() {
             return Ok(());
         }
-        service.lane.clock.timed(Phase::Copy, Work::Snapshot(0), || learner.upload_batch())
+        service.lane.clock.timed(Phase::Copy, Work::Transfer(0), || learner.upload_batch())
     }
 
     /// The loaded samples.
@@ -43,7 +43,7 @@ impl WorkerContext {
     pub fn forward_layer(&mut self, layer: usize) -> Result<(), StepError> {
         let Self { service, learner, weights, share, .. } = self;
         if learner.has_device() {
-            let copied = Work::Snapshot(learner.layout().layers()[layer].span.len());
+            let copied = Work::Transfer(learner.layout().layers()[layer].span.len());
             service.lane.clock.timed(Phase::Copy, copied, || learner.upload_layer(weights, layer))?;
         }
         let work = Work::Forward { layer, share: *share };
@@ -67,7 +67,7 @@ impl WorkerContext {
         if !learner.has_device() {
             return Ok(());
         }
-        let copied = Work::Snapshot(gradient.len());
+        let copied = Work::Transfer(gradient.len());
         service.lane.clock.timed(Phase::Copy, copied, || learner.download_gradient(layer, gradient))
     }
 

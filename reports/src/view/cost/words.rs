@@ -144,7 +144,8 @@ impl Words<'_> {
         }
         said.push(
             "A ratio of costs is the ratio of the times, times that of what a second uses, so that intervals and verdicts are those of \
-             the same test. Below 1× is cheaper than the baseline."
+             the same test; of an arm that ends with the weights of the baseline, bit for bit, that of the times per step. Below 1× is cheaper \
+             than the baseline."
                 .to_owned(),
         );
         said.join(" ")

@@ -12,7 +12,7 @@ pub(crate) mod weights;
 
 use crate::exit::{Exit, Failure};
 use crate::reuse::short;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use store::{RunInFull, Selection, Store};
@@ -25,7 +25,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
 
 /// A file; must be flushed.
 pub(crate) fn create(path: &Path) -> Result<BufWriter<Named>, Failure> {
-    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+    // As for pages and figures.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let made = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(path));
+    let file = made.map_err(|error| unwritable(path, &error))?;
     Ok(BufWriter::with_capacity(1 << 18, Named { path: path.to_owned(), file }))
 }
 
@@ -73,7 +76,8 @@ impl Write for Named {
 
 /// A file that cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(Exit::Internal, format!("{} cannot be written: {error}", path.display()));
+    let failure =
+        Failure::new(Exit::of_file(error), format!("{} cannot be written: {error}", path.display()));
     match error.kind() {
         io::ErrorKind::StorageFull => failure.cure("free some space, or name another place with -o"),
         _ => failure.cure("name another place with -o"),

@@ -51,6 +51,12 @@ impl Folder {
     /// Opens a folder, which may not exist yet, and reads its list of files.
     pub(crate) fn open(root: &Path) -> Result<Self, Failure> {
         match fs::metadata(root) {
+            Ok(found)
+                if found.is_dir() && fs::canonicalize(root).is_ok_and(|whole| whole.parent().is_none()) =>
+            {
+                let what = "the root of the file system is no place for a site".to_owned();
+                return Err(Failure::new(Exit::Usage, what).cure("name a folder of its own"));
+            }
             Ok(found) if found.is_dir() => {}
             Ok(_) => {
                 let what = format!("{} is a file, and a site is a folder", root.display());

@@ -14,7 +14,7 @@ use crate::site::folder::{Change, Folder, Former};
 use clap::{Args, ValueEnum, ValueHint};
 use reports::{Aliases, Card, Options, SiteLinks, Withheld};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{ExportTable, Selection, Store, StoreError, SweepRows, Value};
 
 /// Shown at the end of the verb's help.
@@ -90,6 +90,7 @@ struct Site {
 
 /// Publishes.
 pub(crate) fn execute(args: &PublishArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    refuse_the_store(&args.folder, &context.global.store)?;
     let mut folder = Folder::open(&args.folder)?;
     let branch = args.gh_pages.as_deref().map(|name| SiteBranch::find(&args.folder, name)).transpose()?;
     let site = super::wait(async {
@@ -108,11 +109,7 @@ pub(crate) fn execute(args: &PublishArgs, context: &Context<'_>) -> Result<Exit,
     let former = folder.former(&site.files);
     let stay =
         folder.write(&site.files, &changes, if args.prune { Former::Remove } else { Former::Leave })?;
-    for path in &stay {
-        let cure =
-            if args.prune { "it was changed since; remove it yourself" } else { "`--prune` removes it" };
-        context.console.warn(&format!("{path} is of an earlier publication and stays"), cure);
-    }
+    told_of(&stay, args, context);
     let count = |wanted: Change| changes.iter().filter(|change| **change == wanted).count();
     let index = args.folder.join("index.html");
     output::data(&format!(
@@ -138,6 +135,38 @@ pub(crate) fn execute(args: &PublishArgs, context: &Context<'_>) -> Result<Exit,
         }
     }
     Ok(Exit::Done)
+}
+
+/// A site among the runs would be taken for results, and go with them.
+fn refuse_the_store(folder: &Path, store: &Path) -> Result<(), Failure> {
+    let inside = |store: PathBuf| {
+        let whole = std::path::absolute(folder).ok()?;
+        // The part of it that is there, with its links followed.
+        let existing = whole.ancestors().find(|part| part.exists())?;
+        let followed = existing.canonicalize().ok()?.join(whole.strip_prefix(existing).ok()?);
+        followed.starts_with(store).then_some(())
+    };
+    match store.canonicalize().ok().and_then(inside) {
+        Some(()) => Err(Failure::new(
+            Exit::Usage,
+            format!("{} is in the store {}", folder.display(), store.display()),
+        )
+        .cure("name a folder outside of it")),
+        None => Ok(()),
+    }
+}
+
+/// Files of earlier publications, which may have names that this one leaves out.
+fn told_of(stay: &[String], args: &PublishArgs, context: &Context<'_>) {
+    let Some(first) = stay.first() else { return };
+    let what = match stay.len() {
+        1 => format!("{first} is of an earlier publication and stays"),
+        more => format!("{} of earlier publications stay, {first} first", human::count(more, "file")),
+    };
+    let unredacted =
+        if args.redact.is_empty() { "" } else { ", with the names that `--redact` leaves out now" };
+    let cure = if args.prune { "it was changed since; remove it yourself" } else { "`--prune` removes them" };
+    context.console.warn(&format!("{what}{unredacted}"), cure);
 }
 
 /// What would be written.

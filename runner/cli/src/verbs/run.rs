@@ -6,6 +6,7 @@ use crate::durations::{Durations, Estimate};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
+use crate::live::{self, Live};
 use crate::machines::nodes_of;
 use crate::output::{Console, human};
 use crate::page;
@@ -122,6 +123,23 @@ pub(crate) struct Training<'a> {
     pub(crate) store: &'a Store,
 }
 
+/// Other drivers with the same results may train on the same machines, and even the same runs.
+fn warn_of_others(store: &Path, context: &Context<'_>) {
+    let others = live::all(store).into_iter().filter(Live::is_alive);
+    for other in others.filter(|other| other.driver.pid != std::process::id()) {
+        let what = format!(
+            "`bakeoff run` of {} (process {}) is under way with the results in {}: on the same machines each disturbs what the \
+             other measures, and a run that it trains now is trained here as well",
+            other.recipe,
+            other.driver.pid,
+            store.display()
+        );
+        context
+            .console
+            .warn(&what, "wait until it has ended (`bakeoff status --watch`), or end it with `bakeoff stop`");
+    }
+}
+
 /// Trains the runs of a plan and records them as a sweep, whose id is returned.
 ///
 /// # Errors
@@ -132,6 +150,7 @@ pub(crate) async fn train(
     context: &Context<'_>,
 ) -> Result<SweepId, Failure> {
     let Training { plan, store, session, .. } = *training;
+    warn_of_others(&context.global.store, context);
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
     preflight(plan, &decisions, environment, context)?;
     announce(plan, &decisions, context.console);
@@ -279,7 +298,7 @@ async fn nodes(
             name: node.name.clone(),
             host: facts.host.clone(),
             system: facts.system.clone(),
-            processor: facts.processor.clone(),
+            processor: facts.computes_on(node),
             cores: facts.cores,
             memory: facts.memory,
         };

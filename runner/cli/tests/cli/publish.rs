@@ -92,7 +92,10 @@ fn what_is_not_published_any_more_stays_until_it_is_pruned() {
     kitchen.write("site/notes.txt", "mine");
     kitchen.write("site/sweeps/notes.csv", "mine");
     let told = kitchen.run(&["publish", "site", "recipe=hostile"]).code(0);
-    assert_eq!(told.err.matches("is of an earlier publication and stays").count(), 3, "{told:?}");
+    assert!(told.err.contains("warning: 3 files of earlier publications stay, sweeps/"), "{told:?}");
+    let redacted = kitchen.run(&["publish", "site", "recipe=hostile", "--redact", "hosts"]).code(0);
+    assert!(redacted.err.contains("with the names that `--redact` leaves out now"), "{redacted:?}");
+    kitchen.run(&["publish", "site", "recipe=hostile"]).code(0);
     assert_eq!(files(&kitchen.path("site")).len(), 12);
     let changed =
         files(&kitchen.path("site")).into_keys().find(|name| name.ends_with("-verdicts.csv")).unwrap();
@@ -106,6 +109,19 @@ fn what_is_not_published_any_more_stays_until_it_is_pruned() {
             && left.contains_key("sweeps/notes.csv")
             && left.contains_key(&changed)
     );
+}
+
+#[test]
+fn a_site_is_no_part_of_the_store() {
+    let kitchen = kitchen();
+    for folder in [".bakeoff", ".bakeoff/runs", ".bakeoff/not/there/yet", "/"] {
+        let told = kitchen.run(&["publish", folder]).code(2);
+        assert!(
+            told.err.contains("is in the store") || told.err.contains("root of the file system"),
+            "{told:?}"
+        );
+    }
+    assert!(!kitchen.path(".bakeoff/index.html").exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! An attempt on one host: its processes, its sockets and its files.
 
 use super::Agent;
-use super::door::{self, Relays};
+use super::door::{self, Probed, Relays};
 use super::logs;
 use crate::channel::{Frame, FromAgent, Opened, Outlet, PIECE, Route, Streams, Urgency};
 use crate::local::{HostReader, Processes, SpawnLocal};
@@ -164,12 +164,8 @@ impl HostedAttempt {
     }
 
     /// Measures the way to another host's door.
-    pub(super) async fn probe(
-        &self,
-        door: SocketAddr,
-        bytes: u64,
-    ) -> io::Result<(Duration, Option<Duration>)> {
-        door::probe(door, self.id, &self.secret, bytes).await
+    pub(super) async fn probe(&self, door: SocketAddr, sizes: &[u64]) -> io::Result<Probed> {
+        door::probe(door, self.id, &self.secret, sizes).await
     }
 
     /// The secret that peers at the door must know.

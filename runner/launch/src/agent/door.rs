@@ -28,8 +28,10 @@ const PROBE_TIME: Duration = Duration::from_secs(30);
 
 /// The rank that a probe asks for: no run has as many. The door itself replies to it.
 const PROBE: Rank = Rank(u32::MAX);
-/// Round trips of a probe; the shortest counts.
+/// Round trips of a probe, and the most transfers of a size; the shortest counts.
 const ROUND_TRIPS: usize = 20;
+/// For the transfers of one size.
+const SIZE_TIME: Duration = Duration::from_secs(1);
 
 /// A rank of another host.
 #[derive(Clone)]
@@ -207,54 +209,35 @@ async fn echo(stream: TcpStream) {
     let _ = tokio::time::timeout(PROBE_TIME, tokio::io::copy_buf(&mut from, &mut to)).await;
 }
 
-/// Measures the way to the door of another host: the shortest round trip of a byte, and the time in which `bytes` go there and
-/// come back.
+/// What was measured of a way.
+pub(super) struct Probed {
+    /// The shortest of a byte.
+    pub(super) round_trip: Duration,
+    /// Of each size the shortest time in which its bytes go there and come back.
+    pub(super) transfers: Vec<Duration>,
+}
+
+/// Measures the way to the door of another host with messages of these sizes.
 pub(super) async fn probe(
     address: SocketAddr,
     attempt: u64,
     secret: &Secret,
-    bytes: u64,
-) -> io::Result<(Duration, Option<Duration>)> {
+    sizes: &[u64],
+) -> io::Result<Probed> {
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no door at {address} replied"));
     let probing = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         knock(&mut stream, Knock { attempt, rank: PROBE }, secret).await.map_err(io::Error::other)?;
-        let mut shortest = Duration::MAX;
+        let mut round_trip = Duration::MAX;
         for _ in 0..ROUND_TRIPS {
-            let begun = Instant::now();
-            stream.write_all(&[1]).await?;
-            stream.read_exact(&mut [0]).await?;
-            shortest = shortest.min(begun.elapsed());
+            round_trip = round_trip.min(there_and_back(&mut stream, 1).await?);
         }
-        if bytes == 0 {
-            return Ok((shortest, None));
+        let mut transfers = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            transfers.push(shortest(&mut stream, *size).await?);
         }
-        let begun = Instant::now();
-        let (mut from, mut to) = stream.split();
-        let piece = vec![0; BUFFER];
-        let sending = async {
-            let mut left = bytes;
-            while left > 0 {
-                let part = left.min(BUFFER as u64);
-                to.write_all(&piece[..part as usize]).await?;
-                left -= part;
-            }
-            io::Result::Ok(())
-        };
-        let receiving = async {
-            let mut buffer = vec![0; BUFFER];
-            let mut left = bytes;
-            while left > 0 {
-                match from.read(&mut buffer).await? {
-                    0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-                    read => left = left.saturating_sub(read as u64),
-                }
-            }
-            Ok(())
-        };
-        tokio::try_join!(sending, receiving)?;
-        Ok((shortest, Some(begun.elapsed())))
+        Ok(Probed { round_trip, transfers })
     };
     tokio::time::timeout(PROBE_TIME, probing).await.map_err(|_| late())?
 }
@@ -264,4 +247,47 @@ async fn join(mut socket: UnixStream, mut stream: TcpStream) {
     // Small messages must not wait for large ones.
     let _ = stream.set_nodelay(true);
     let _ = copy_bidirectional_with_sizes(&mut socket, &mut stream, BUFFER, BUFFER).await;
+}
+
+/// The shortest time of several, as often as fits into `SIZE_TIME`, and once at least.
+async fn shortest(stream: &mut TcpStream, bytes: u64) -> io::Result<Duration> {
+    let begun = Instant::now();
+    let mut shortest = Duration::MAX;
+    for _ in 0..ROUND_TRIPS {
+        let took = there_and_back(stream, bytes).await?;
+        shortest = shortest.min(took);
+        if begun.elapsed() + took > SIZE_TIME {
+            break;
+        }
+    }
+    Ok(shortest)
+}
+
+/// The time in which bytes go to an echo and come back, both at once.
+async fn there_and_back(stream: &mut TcpStream, bytes: u64) -> io::Result<Duration> {
+    let begun = Instant::now();
+    let (mut from, mut to) = stream.split();
+    let piece = vec![0; bytes.min(BUFFER as u64) as usize];
+    let sending = async {
+        let mut left = bytes;
+        while left > 0 {
+            let part = left.min(BUFFER as u64);
+            to.write_all(&piece[..part as usize]).await?;
+            left -= part;
+        }
+        io::Result::Ok(())
+    };
+    let receiving = async {
+        let mut buffer = vec![0; piece.len()];
+        let mut left = bytes;
+        while left > 0 {
+            match from.read(&mut buffer).await? {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                read => left = left.saturating_sub(read as u64),
+            }
+        }
+        Ok(())
+    };
+    tokio::try_join!(sending, receiving)?;
+    Ok(begun.elapsed())
 }

@@ -17,6 +17,7 @@ use crate::channel::{
 use crate::local::{LocalNodes, free_resources};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
+use door::Probed;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -168,10 +169,14 @@ impl Agent {
                 self.cache.adopt(&folder, &files)?;
                 Ok(Reply::Assembled(folder))
             }
-            Request::Probe { attempt, door, bytes } => {
+            Request::Network { address } => {
+                let network = tokio::task::spawn_blocking(move || crate::local::network(address));
+                Ok(Reply::Network(network.await.map_err(io::Error::other)?))
+            }
+            Request::Probe { attempt, door, sizes } => {
                 let here = self.expect(attempt)?;
-                let (round_trip, transfer) = here.probe(door, bytes).await?;
-                Ok(Reply::Probed { round_trip, transfer })
+                let Probed { round_trip, transfers } = here.probe(door, &sizes).await?;
+                Ok(Reply::Probed { round_trip, transfers })
             }
             Request::Examine { program, environment } => {
                 let examine = move || crate::worker_binary::examine_in(&program, &environment);

@@ -2,8 +2,10 @@
 
 use super::Shell;
 use crate::launcher::{Artifacts, Launcher, NodeIndex};
+use crate::local::environment;
 use mesh::{Briefing, Member, PROTOCOL};
-use recipe::Role;
+use recipe::{Access, Role};
+use std::collections::BTreeMap;
 
 impl<L: Launcher + Artifacts> Shell<'_, L> {
     pub(super) fn briefing(&self, member: Member) -> Briefing {
@@ -39,6 +41,12 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
             }
             Member::Evaluator => NodeIndex::DRIVER,
         }
+    }
+
+    /// The variables that the inventory gives workers of this machine.
+    pub(super) fn environment_here(&self) -> BTreeMap<String, String> {
+        let mut nodes = self.attempt.spec.cluster.nodes.iter();
+        nodes.find(|node| node.access == Access::Local).map(environment::of_node).unwrap_or_default()
     }
 
     /// Threads that a member computes with.

@@ -1,6 +1,6 @@
 //! The messages between the driver and the agent of a host.
 
-use crate::{FreeResources, NodeFacts, ProcessExit};
+use crate::{FreeResources, NetworkFacts, NodeFacts, ProcessExit};
 use mesh::{Member, Secret};
 use recipe::Source;
 use record::{HostRecord, Nanos, Rank};
@@ -60,8 +60,10 @@ pub(crate) enum Request {
     Assemble { folder: String, files: Vec<CachedFile> },
     /// Move files of the cache into a folder in the directory of an attempt, under their names; they go with it.
     Adopt { attempt: u64, files: Vec<CachedFile> },
-    /// Measure the way to another host's door, with `bytes` bytes there and back.
-    Probe { attempt: u64, door: SocketAddr, bytes: u64 },
+    /// The card of this address, the kernel's buffers, and the wall clock.
+    Network { address: Option<IpAddr> },
+    /// Measure the way to another host's door, with messages of these sizes there and back.
+    Probe { attempt: u64, door: SocketAddr, sizes: Vec<u64> },
     /// Whether a program on this host fits; reads its protocol.
     Examine { program: PathBuf, environment: BTreeMap<String, String> },
 }
@@ -75,6 +77,7 @@ impl Request {
                 Duration::from_mins(2)
             }
             Self::Clock
+            | Self::Network { .. }
             | Self::Open { .. }
             | Self::Route { .. }
             | Self::Start { .. }
@@ -172,10 +175,11 @@ pub(crate) enum Reply {
     /// The process id.
     Started(u32),
     Host(Option<HostRecord>),
-    /// The shortest round trip, and the time of the bytes.
+    Network(NetworkFacts),
+    /// The shortest round trip, and the shortest time of each size.
     Probed {
         round_trip: Duration,
-        transfer: Option<Duration>,
+        transfers: Vec<Duration>,
     },
     /// SHA-256 of a data set as the driver computes it.
     Digest(String),

@@ -1,18 +1,35 @@
-//! The graphics cards of this machine, as NVIDIA's driver lists them.
+//! The graphics cards of this machine, as NVIDIA's driver lists them and a queue of jobs leaves them.
 
 use std::fs;
 use std::path::Path;
 
 /// A folder for each card, whose file `information` has a line with its model.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
-/// Windows passes cards into its Linux without listing them.
-const OF_WINDOWS: &str = "/dev/dxg";
+/// Devices of cards that nothing lists: of containers without the driver's folder, of Tegra, and of Windows.
+const UNLISTED: [&str; 3] = ["/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg"];
+/// The cards that a process may use, as a queue of jobs sets it: numbers or names with commas between them.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// The models of the cards; `None` where they are not listed although there may be some.
+/// The models of the cards that a process may use; `None` where they are not listed although there may be some.
 pub(super) fn cards() -> Option<Vec<String>> {
     let listed = listed(Path::new(LISTED));
-    let unknown = listed.is_empty() && Path::new(OF_WINDOWS).exists();
-    (!unknown).then_some(listed)
+    if listed.is_empty() && UNLISTED.iter().any(|device| Path::new(device).exists()) {
+        return None;
+    }
+    Some(match std::env::var(VISIBLE) {
+        Ok(names) => visible(&listed, &names),
+        Err(_) => listed,
+    })
+}
+
+/// Those of the cards that are named, in the order of the names. What follows a name that is none does not count, as CUDA has it.
+fn visible(listed: &[String], names: &str) -> Vec<String> {
+    let card = |name: &str| match name.trim() {
+        // A number of its own, or of a part of a card.
+        unique if unique.starts_with("GPU-") || unique.starts_with("MIG-") => Some("NVIDIA".to_owned()),
+        number => listed.get(number.parse::<usize>().ok()?).cloned(),
+    };
+    names.split(',').map_while(card).collect()
 }
 
 fn listed(folder: &Path) -> Vec<String> {
@@ -57,6 +74,15 @@ mod tests {
         }
         assert_eq!(listed(folder.path()), ["NVIDIA", "NVIDIA A100"]);
         assert!(listed(Path::new("/nowhere")).is_empty());
+    }
+
+    #[test]
+    fn a_queue_leaves_some_of_the_cards() {
+        let listed = ["a".to_owned(), "b".to_owned()];
+        let left = |names: &str| visible(&listed, names).join(" ");
+        assert_eq!((left("1"), left("1,0"), left(" 0 , 1 ")), ("b".into(), "b a".into(), "a b".into()));
+        assert_eq!((left(""), left("-1"), left("0,7,1")), (String::new(), String::new(), "a".into()));
+        assert_eq!(left("GPU-8932f937,1"), "NVIDIA b");
     }
 
     #[test]

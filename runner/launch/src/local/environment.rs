@@ -2,13 +2,32 @@
 //! libraries.
 //!
 //! The number of threads of a matrix product and its kernels decide its speed and the bits of its sums. Neither may depend
-//! on the variables of the shell that starts the driver, which are not part of a run's identity.
+//! on the variables of the shell that starts the driver, which are not part of a run's identity. `CUDA_VISIBLE_DEVICES` stays: a queue
+//! sets it for a job, and the cards of a machine are those that it leaves.
 
+use recipe::Node;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Command;
 
-/// Prefixes of the variables that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS and libtorch read.
-const READ: [&str; 9] = ["OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "GOTO_", "ATEN_"];
+/// Prefixes of the variables that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS, libtorch and the libraries of graphics cards
+/// read.
+const READ: [&str; 13] = [
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "MKL_",
+    "DNNL_",
+    "ONEDNN_",
+    "OPENBLAS_",
+    "GOTO_",
+    "ATEN_",
+    "CUBLAS_",
+    "CUDNN_",
+    "NVIDIA_TF32_",
+    "TORCH_ALLOW_TF32_",
+];
 
 /// The variables that set the number of threads: threads on which libtorch was given no number, such as those of lanes,
 /// read it there.
@@ -16,6 +35,36 @@ const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 
 /// The variables that allow fewer threads.
 const FEWER: [&str; 2] = ["OMP_DYNAMIC", "MKL_DYNAMIC"];
+
+/// Cards are counted in the order in which the driver lists them, and the sums of cuBLAS have one order, for which it needs work space
+/// of this size.
+const OF_CARDS: [(&str, &str); 2] =
+    [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")];
+
+/// The variable by which the dynamic linker finds libraries.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// The folder in which the dynamic linker looks before it looks where the program was built.
+pub(crate) fn library_path(folder: Option<&PathBuf>) -> BTreeMap<String, String> {
+    let variable = |folder: &PathBuf| (LIBRARY_PATH.to_owned(), folder.to_string_lossy().into_owned());
+    folder.map(variable).into_iter().collect()
+}
+
+/// Adds the variables of an inventory to those of a worker; its folders of libraries come after those that belong to the worker.
+pub(crate) fn add(own: &mut BTreeMap<String, String>, inventory: &BTreeMap<String, String>) {
+    for (name, value) in inventory {
+        let before = own.get(name).filter(|_| name == LIBRARY_PATH);
+        let value = before.map_or_else(|| value.clone(), |before| format!("{before}:{value}"));
+        own.insert(name.clone(), value);
+    }
+}
+
+/// The variables that the inventory gives a worker that is on the node already.
+pub(crate) fn of_node(node: &Node) -> BTreeMap<String, String> {
+    let mut environment = library_path(node.libtorch.as_ref());
+    add(&mut environment, &node.environment);
+    environment
+}
 
 /// Makes a process compute with `threads` threads, whatever this process's environment says.
 pub(crate) fn settle(command: &mut Command, threads: u32) {
@@ -28,8 +77,22 @@ pub(crate) fn settle(command: &mut Command, threads: u32) {
     for name in FEWER {
         command.env(name, "FALSE");
     }
+    command.envs(OF_CARDS);
 }
 
 fn is_read(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| READ.iter().any(|lead| name.starts_with(lead)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_libraries_of_an_inventory_come_after_the_workers_own() {
+        let mut own = library_path(Some(&"/own".into()));
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        add(&mut own, &[variable(LIBRARY_PATH, "/cuda"), variable("OMP_PROC_BIND", "true")].into());
+        assert_eq!((own[LIBRARY_PATH].as_str(), own["OMP_PROC_BIND"].as_str()), ("/own:/cuda", "true"));
+    }
 }

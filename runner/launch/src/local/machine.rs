@@ -24,16 +24,14 @@ fn facts() -> NodeFacts {
         let brand = system.cpus().first()?.brand().split_whitespace().collect::<Vec<_>>().join(" ");
         Some(brand).filter(|brand| !brand.is_empty())
     });
-    let on_cards = cards::words(&cards().unwrap_or_default());
-    let processor = [processor.unwrap_or_else(|| "unknown".into()), on_cards];
-    let processor: Vec<String> = processor.into_iter().filter(|part| !part.is_empty()).collect();
     let name = rustix::system::uname();
     let kernel = format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy());
     let distribution = System::long_os_version().map_or_else(|_| String::new(), |name| format!("{name}, "));
     NodeFacts {
         host: name.nodename().to_string_lossy().into_owned(),
         system: format!("{distribution}{kernel}"),
-        processor: processor.join(", "),
+        processor: processor.unwrap_or_else(|| "unknown".into()),
+        cards: cards::words(&cards().unwrap_or_default()),
         cores: cores(),
         memory: memory().0,
     }

@@ -2,12 +2,15 @@
 //! share its directory.
 
 mod cards;
-mod environment;
+pub(crate) mod environment;
 mod host;
 mod machine;
+mod network;
 mod processes;
 
 pub use machine::{LocalNodes, free_resources};
+pub(crate) use network::network;
+pub use network::{Interface, NetworkFacts};
 
 use crate::digest;
 use crate::launcher::{Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodeReport, SpawnRequest};
@@ -17,7 +20,6 @@ pub(crate) use host::HostReader;
 use mesh::Member;
 pub(crate) use processes::{Processes, SpawnLocal};
 use record::{HostRecord, Nanos};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::future;
 use std::io;
@@ -43,11 +45,10 @@ impl LocalLauncher {
 
 impl Launcher for LocalLauncher {
     async fn start(&mut self, request: SpawnRequest) -> Result<u32, LaunchError> {
-        let SpawnRequest { member, node: _, program, briefing, threads } = request;
+        let SpawnRequest { member, node: _, program, briefing, threads, environment } = request;
         let path = log_file(&self.directory, member);
         let log = File::create(&path).map_err(|source| LaunchError::File { path, what: "made", source })?;
         let worker = program.clone();
-        let environment = BTreeMap::new();
         let started =
             self.processes.start(SpawnLocal { member, program, briefing, log, threads, environment }).await;
         started.map_err(|source| LaunchError::WorkerStart { path: worker, source })

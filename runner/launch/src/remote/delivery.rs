@@ -6,6 +6,7 @@ use super::link::HostLink;
 use super::start::Upload;
 use crate::channel::{CachedFile, Reply, Request};
 use crate::data_files;
+use crate::local::environment::{self, library_path};
 use crate::{LaunchError, WorkerBinary};
 use recipe::{Access, Source};
 use sha2::{Digest, Sha256};
@@ -26,26 +27,6 @@ pub(crate) struct HostedWorker {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-impl HostedWorker {
-    /// Adds the variables of an inventory; its folders of libraries come after those that belong to the worker.
-    fn add(&mut self, environment: &BTreeMap<String, String>) {
-        for (name, value) in environment {
-            let own = self.environment.get(name).filter(|_| name == LIBRARY_PATH);
-            let value = own.map_or_else(|| value.clone(), |own| format!("{own}:{value}"));
-            self.environment.insert(name.clone(), value);
-        }
-    }
-}
-
-/// The variable by which the dynamic linker finds libraries.
-const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
-
-/// The folder in which the dynamic linker looks before it looks where the program was built.
-fn library_path(folder: Option<&PathBuf>) -> BTreeMap<String, String> {
-    let variable = |folder: &PathBuf| (LIBRARY_PATH.to_owned(), folder.to_string_lossy().into_owned());
-    folder.map(variable).into_iter().collect()
-}
-
 /// Makes the worker program and its libraries ready on a host.
 pub(super) async fn hosted_worker(
     link: &HostLink,
@@ -55,7 +36,9 @@ pub(super) async fn hosted_worker(
 ) -> Result<HostedWorker, LaunchError> {
     let node = &link.node;
     let mut hosted = match (&node.access, &node.worker) {
-        (Access::Local, None) => HostedWorker { program: worker.path.clone(), environment: BTreeMap::new() },
+        (Access::Local, None) => {
+            HostedWorker { program: worker.path.clone(), environment: library_path(node.libtorch.as_ref()) }
+        }
         (_, Some(program)) => {
             HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
         }
@@ -74,7 +57,7 @@ pub(super) async fn hosted_worker(
             HostedWorker { program, environment: library_path(Some(&libraries)) }
         }
     };
-    hosted.add(&node.environment);
+    environment::add(&mut hosted.environment, &node.environment);
     let examine =
         Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
     link.request(examine, Vec::new()).await?;
@@ -202,19 +185,4 @@ async fn send_missing(
         link.put(file.clone(), path, told).await?;
     }
     Ok(cached)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_of_libraries_of_an_inventory_come_after_the_workers_own() {
-        let mut hosted =
-            HostedWorker { program: "/w".into(), environment: library_path(Some(&"/own".into())) };
-        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        hosted.add(&[variable(LIBRARY_PATH, "/cuda"), variable("OMP_PROC_BIND", "true")].into());
-        assert_eq!(hosted.environment[LIBRARY_PATH], "/own:/cuda");
-        assert_eq!(hosted.environment["OMP_PROC_BIND"], "true");
-    }
 }

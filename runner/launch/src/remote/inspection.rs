@@ -5,7 +5,7 @@ use super::hosts::Hosts;
 use super::launcher::{ClockReading, read_clock};
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request};
-use crate::{FreeResources, LaunchError, NodeFacts, WorkerBinary, data_digest};
+use crate::{FreeResources, LaunchError, NetworkFacts, NodeFacts, WorkerBinary, data_digest};
 use recipe::{Node, Source};
 use record::{HostRecord, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,8 @@ pub struct Inspect<'a> {
     pub copy_data: bool,
     /// The ports of doors; without it the system chooses.
     pub ports: Option<(u16, u16)>,
-    /// Bytes that go over each way and come back; 0 for round trips only.
-    pub bytes: u64,
+    /// Sizes of the messages that go over each way and come back; none for round trips only.
+    pub sizes: &'a [u64],
 }
 
 /// A host that was inspected.
@@ -41,6 +41,10 @@ pub struct HostState {
     /// At most by how many nanoseconds the comparison of its monotonic clock with this machine's is wrong; `u64::MAX` where they were
     /// not compared.
     pub clock_error: u64,
+    /// Its wall clock beside this machine's; `None` where it was not read.
+    pub wall_clock: Option<WallClock>,
+    /// Its network card, and the buffers of its kernel.
+    pub network: NetworkFacts,
     /// Of load, processor time and pressure; `None` where the kernel shows none.
     pub counters: Option<HostRecord>,
     /// Why the worker does not run there.
@@ -62,13 +66,31 @@ pub struct WayState {
     pub outcome: Result<Way, HostError>,
 }
 
+/// How far a wall clock is ahead of this machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClock {
+    /// Nanoseconds; negative behind it.
+    pub ahead: i64,
+    /// At most by how many nanoseconds that is wrong.
+    pub error: u64,
+}
+
 /// A measured way.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    /// The shortest round trip.
+    /// The shortest round trip of a byte.
     pub round_trip: Duration,
-    /// Bytes per second there and back at the same time; `None` where no bytes were sent.
-    pub bandwidth: Option<f64>,
+    /// Of each size that was asked for the shortest time there and back.
+    pub sent: Vec<Sent>,
+}
+
+/// A message that went over a way and came back, both at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent {
+    /// Bytes in each direction.
+    pub bytes: u64,
+    /// Until the last one was back.
+    pub time: Duration,
 }
 
 impl Hosts {
@@ -106,6 +128,7 @@ impl Hosts {
                 Ok(Reply::Host(counters)) => counters,
                 _ => None,
             };
+            let (network, wall_clock) = network(&link, door.as_ref().ok().map(SocketAddr::ip)).await;
             let clock = read_clock(&link).await.unwrap_or(ClockReading { ahead: 0, error: u64::MAX });
             doors.extend(door.as_ref().ok().map(|door| (link.clone(), *door)));
             states.push(HostState {
@@ -113,13 +136,15 @@ impl Hosts {
                 facts: link.greeting.facts.clone(),
                 free: link.greeting.free,
                 clock_error: clock.error,
+                wall_clock,
+                network,
                 counters,
                 worker,
                 data,
                 door,
             });
         }
-        let ways = ways(&doors, attempt, inspect.bytes).await;
+        let ways = ways(&doors, attempt, inspect.sizes).await;
         for (link, _) in &doors {
             link.finish(attempt);
         }
@@ -135,16 +160,28 @@ impl Hosts {
     }
 }
 
+/// The network facts of a host, and its wall clock beside this machine's in the middle of the exchange.
+async fn network(link: &HostLink, address: Option<IpAddr>) -> (NetworkFacts, Option<WallClock>) {
+    let before = crate::local::network(None).wall;
+    let reply = link.request(Request::Network { address }, Vec::new()).await;
+    let after = crate::local::network(None).wall;
+    let Ok(Reply::Network(facts)) = reply else { return (NetworkFacts::default(), None) };
+    let half = (after - before) / 2;
+    let ahead = facts.wall.saturating_sub(before + half);
+    (facts, Some(WallClock { ahead, error: half.unsigned_abs() }))
+}
+
 /// One way after the other: ways that are measured at the same time slow each other down.
-async fn ways(doors: &[(Arc<HostLink>, SocketAddr)], attempt: u64, bytes: u64) -> Vec<WayState> {
+async fn ways(doors: &[(Arc<HostLink>, SocketAddr)], attempt: u64, sizes: &[u64]) -> Vec<WayState> {
     let mut ways = Vec::new();
     for (from, _) in doors {
         for (to, door) in doors.iter().filter(|(to, _)| to.node.name != from.node.name) {
-            let probe = Request::Probe { attempt, door: *door, bytes };
+            let probe = Request::Probe { attempt, door: *door, sizes: sizes.to_vec() };
             let outcome = match from.request(probe, Vec::new()).await {
-                Ok(Reply::Probed { round_trip, transfer }) => {
-                    let bandwidth = transfer.map(|time| 2.0 * bytes as f64 / time.as_secs_f64().max(1e-9));
-                    Ok(Way { round_trip, bandwidth })
+                Ok(Reply::Probed { round_trip, transfers }) => {
+                    let sent = sizes.iter().zip(transfers);
+                    let sent = sent.map(|(bytes, time)| Sent { bytes: *bytes, time }).collect();
+                    Ok(Way { round_trip, sent })
                 }
                 Ok(_) => Err(from.fault(HostFault::Refused { what: "an unexpected reply".into() })),
                 Err(error) => Err(error),

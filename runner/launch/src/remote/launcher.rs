@@ -223,9 +223,10 @@ impl Launcher for HostsLauncher {
     }
 
     async fn start(&mut self, request: SpawnRequest) -> Result<u32, LaunchError> {
-        let SpawnRequest { member, node, program, briefing, threads } = request;
+        let SpawnRequest { member, node, program, briefing, threads, environment } = request;
         let Some(open) = self.node(node).filter(|_| member != Member::Evaluator) else {
-            return self.local.start(SpawnRequest { member, node, program, briefing, threads }).await;
+            let request = SpawnRequest { member, node, program, briefing, threads, environment };
+            return self.local.start(request).await;
         };
         let link = open.link.clone();
         let HostedWorker { program, environment } = open.worker.clone();

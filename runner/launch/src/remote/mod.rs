@@ -11,7 +11,7 @@ mod start;
 
 pub use error::{HostError, HostFault};
 pub use hosts::Hosts;
-pub use inspection::{HostState, Inspect, Way, WayState};
+pub use inspection::{HostState, Inspect, Sent, WallClock, Way, WayState};
 pub(crate) use launcher::HostsLauncher;
 pub use launcher::needs_hosts;
 pub use start::Upload;

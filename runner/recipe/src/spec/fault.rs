@@ -127,15 +127,20 @@ impl RunSpec {
         })
     }
 
-    /// Whether the recipe slows this rank down, for the whole run or from a step on, or may draw it to be slow.
-    pub fn is_slow_on_purpose(&self, rank: u32) -> bool {
-        let slow = self.emulation.slow.iter().any(|slow| match slow.whom {
-            Whom::Rank(slow) => slow == rank,
-            Whom::Random(_) => true,
-        });
-        let is_slow =
-            |fault: &PlannedFault| fault.rank == rank && matches!(fault.action, FaultAction::Slow { .. });
-        slow || self.faults.iter().any(is_slow)
+    /// Whether the recipe lets this rank compute slowly, for the whole run or from a step on to its end. Of ranks that are drawn none
+    /// is known to be.
+    pub fn computes_slowly_on_purpose(&self, rank: u32) -> bool {
+        let of_run =
+            self.emulation.slow.iter().any(|slow| slow.whom == Whom::Rank(rank) && slow.compute > 1.0);
+        let is_slow = |fault: &PlannedFault| {
+            fault.rank == rank && matches!(fault.action, FaultAction::Slow { until: None, .. })
+        };
+        of_run || self.faults.iter().any(is_slow)
+    }
+
+    /// Whether the recipe gives this rank a slow link.
+    pub fn has_slow_link_on_purpose(&self, rank: u32) -> bool {
+        self.emulation.slow.iter().any(|slow| slow.whom == Whom::Rank(rank) && slow.link > 1.0)
     }
 
     /// Number of ranks that the recipe lets fail for good.

@@ -6,7 +6,7 @@ use crate::{Cluster, Node, Plan, Role};
 const NAMED: usize = 6;
 
 impl Cluster {
-    /// The ranks of each machine: `lab1 workers 0-1 (cuda:0, cuda:1), lab2 workers 2-3 and server 4`.
+    /// The ranks of each machine: `lab1 workers 0-1 (cuda:0 to cuda:1), lab2 workers 2-3 and server 4`.
     fn placement(&self) -> String {
         let machine = |(index, node): (usize, &Node)| {
             let ranks = |role| {

@@ -85,9 +85,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         loader.sweep(&mut table, argument);
     }
     let mut recipe = recipe::read(loader, &table);
-    if recipe.settings.text(id("name")).trim().is_empty() {
-        turning::refuse_file(request.path, &mut loader.findings);
-    }
+    turning::refuse_file(request.path, &mut loader.findings);
     if let Some(only) = request.only {
         recipe.exclusions.extend(select(loader, only));
     }

@@ -65,14 +65,14 @@ pub(crate) fn refuse_text(text: &str, span: Span, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The name of a file is that of a sweep whose recipe gives none.
+/// The path of a recipe is shown by lists and pages, and its name is that of a sweep whose recipe gives none.
 pub(crate) fn refuse_file(path: &Path, findings: &mut Vec<Finding>) {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    if let Some(letter) = stem.chars().find(|letter| turns_text(*letter)) {
+    let path = path.to_string_lossy();
+    if let Some(letter) = path.chars().find(|letter| turns_text(*letter)) {
         findings.push(
             finding(letter, None)
-                .note("the sweep is named after its file")
-                .cure("give the file another name, or the recipe a `name`"),
+                .note("it is in the path of the recipe, which lists and pages show")
+                .cure("give the file or the folder another name"),
         );
     }
 }

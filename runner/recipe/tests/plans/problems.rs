@@ -108,10 +108,11 @@ fn a_file_whose_name_changes_how_text_is_shown() {
         let request = PlanRequest::new(Path::new("a\u{1b}[2J.toml"));
         recipe::plan(&desk, &request, &MACHINE)
     };
-    assert!(named("schema = 1\nname = \"test\"\n").is_ok());
-    let said = named("schema = 1").unwrap_err().render(recipe::Colours::None, 100);
-    assert!(said.contains("R024") && said.contains("give the file another name"), "{said}");
-    assert!(!said.contains('\u{1b}'), "{said}");
+    for head in ["schema = 1", "schema = 1\nname = \"test\"\n"] {
+        let said = named(head).unwrap_err().render(recipe::Colours::None, 100);
+        assert!(said.contains("R024") && said.contains("give the file or the folder another name"), "{said}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+    }
 }
 
 #[test]
