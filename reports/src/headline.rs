@@ -24,7 +24,8 @@ pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     }
     let missed = all_missed(findings).map(|sentence| sentence + " ").unwrap_or_default();
     if findings.has_conditions() {
-        let said = [missed.trim().to_owned(), tally(findings)].into_iter().chain(distributed(findings));
+        let said = [missed.trim().to_owned(), ended_as_ordered(findings), tally(findings)];
+        let said = said.into_iter().chain(distributed(findings));
         return said.filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ");
     }
     let others: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.baseline).collect();
@@ -262,6 +263,26 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
+/// The arms that a fault of the recipe ends, by the number of conditions; empty where none does. It is what a sweep over faults asks.
+fn ended_as_ordered(findings: &Findings) -> String {
+    let all = findings.study.conditions.len();
+    let mut said: Vec<(usize, Vec<&str>)> = Vec::new();
+    for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
+        let own = findings.study.conditions.iter().filter_map(|condition| condition.cell(place));
+        let ends = own.filter(|cell| findings.rows().plan.cells[cell.index].spec.ends_by_fault()).count();
+        match said.iter_mut().find(|(others, _)| *others == ends) {
+            _ if ends == 0 => {}
+            Some((_, names)) => names.push(&arm.name),
+            None => said.push((ends, vec![&arm.name])),
+        }
+    }
+    let sentence = |(ends, names): &(usize, Vec<&str>)| {
+        let verb = if names.len() == 1 { "ends" } else { "end" };
+        format!("{} {verb} in {ends} of {}, as the recipe orders.", listed(names), plural(all, "condition"))
+    };
+    said.iter().map(sentence).collect::<Vec<_>>().join(" ")
+}
+
 /// Whether distributing pays, where the conditions differ in the number of workers alone.
 fn distributed(findings: &Findings) -> Option<String> {
     let axes = Axes::of(&findings.study)?;
@@ -316,10 +337,21 @@ fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
         found.grade != Grade::Open || has_pairs(condition, [found.arm, baseline])
     });
     let count = |grade| judged.iter().filter(|(_, found)| found.grade == grade).count();
-    let graded = Grade::ALL.into_iter().map(|grade| (count(grade), grade_words(findings, grade)));
-    let mut said: Vec<String> = graded
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| format!("{words} in {count} of {}", plural(own.len(), "condition")))
+    let graded =
+        Grade::ALL.into_iter().map(|grade| (grade_words(findings, grade), count(grade), String::new()));
+    let few = (
+        "not judged".to_owned(),
+        few.len(),
+        format!(", where a comparison has fewer than {FEWEST_PAIRS} runs"),
+    );
+    let without = ("not compared".to_owned(), without.len(), ", for want of a finished run".to_owned());
+    let parts = graded.chain([few, without]).filter(|(_, count, _)| *count > 0);
+    // How many conditions there are is said once.
+    let of =
+        |place| if place == 0 { format!(" of {}", plural(own.len(), "condition")) } else { String::new() };
+    let mut said: Vec<String> = parts
+        .enumerate()
+        .map(|(place, (words, count, why))| format!("{words} in {count}{}{why}", of(place)))
         .collect();
     let mut against: Vec<(&str, usize)> = Vec::new();
     for (condition, comparison) in own {
@@ -331,16 +363,5 @@ fn grades(findings: &Findings, own: &[(&Condition, &Comparison)]) -> String {
         }
     }
     said.extend(against.into_iter().map(|(kind, count)| format!("{kind} in {count}")));
-    if !few.is_empty() {
-        let all = plural(own.len(), "condition");
-        said.push(format!(
-            "not judged in {} of {all}, where a comparison has fewer than {FEWEST_PAIRS} runs",
-            few.len()
-        ));
-    }
-    if !without.is_empty() {
-        let all = plural(own.len(), "condition");
-        said.push(format!("not compared in {} of {all}, for want of a finished run", without.len()));
-    }
     said.join(", ")
 }

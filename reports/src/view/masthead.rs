@@ -47,11 +47,11 @@ impl TrustMark {
         Self { name: name.to_owned(), text: text.into(), good }
     }
 
-    fn supports(name: &str, text: impl Into<String>) -> Self {
+    pub(super) fn supports(name: &str, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into(), good: true }
     }
 
-    fn warns(name: &str, text: impl Into<String>) -> Self {
+    pub(super) fn warns(name: &str, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into(), good: false }
     }
 }

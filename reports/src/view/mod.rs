@@ -163,21 +163,45 @@ impl PerCondition {
     }
 }
 
-/// The first chart of the page with the legend of its arms, drawn once, to stand on another page; `None` if no run was evaluated.
+/// What stands beside a sweep on the index of a site: what its own page begins with.
 #[derive(Debug, Serialize)]
-pub(crate) struct Picture {
-    figure: Figure,
-    panel: curves::Panel,
-    legend: Vec<Key>,
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Picture {
+    /// Over the values of one axis.
+    Lines { lines: arm_lines::ArmLines, legend: Vec<Key> },
+    /// Over two axes; of more, the first map.
+    Map { map: winner_map::WinnerMap, areas: Vec<overview::Area> },
+    /// Of a sweep with one condition, or with axes that have no order.
+    Curves { figure: Figure, panel: Box<curves::Panel>, legend: Vec<Key> },
 }
 
 impl Picture {
     /// `id` is unique on the page that it stands on.
     pub(crate) fn of(findings: &Findings, id: &str) -> Option<Self> {
+        Self::of_axes(findings, id).or_else(|| Self::of_curves(findings, id))
+    }
+
+    fn of_axes(findings: &Findings, id: &str) -> Option<Self> {
+        let axes = Axes::of(&findings.study)?;
+        let overview = overview::Overview::of(findings, &axes, &winner::winners(findings))?;
+        let overview::Overview { lines, legend, areas, maps, .. } = overview;
+        let named = |figure: Figure| Figure { id: id.to_owned(), ..figure };
+        if let Some(lines) = lines {
+            return Some(Self::Lines {
+                lines: arm_lines::ArmLines { figure: named(lines.figure), ..lines },
+                legend,
+            });
+        }
+        let map = maps.into_iter().next()?;
+        Some(Self::Map { map: winner_map::WinnerMap { figure: named(map.figure), ..map }, areas })
+    }
+
+    fn of_curves(findings: &Findings, id: &str) -> Option<Self> {
         let accuracy = accuracy::all(findings).into_iter().next()?;
         let chart = accuracy.charts.into_iter().next()?;
-        let panel = chart.panels.into_iter().next()?;
-        Some(Self { figure: Figure { id: id.to_owned(), ..chart.figure }, panel, legend: accuracy.legend })
+        let panel = Box::new(chart.panels.into_iter().next()?);
+        let figure = Figure { id: id.to_owned(), ..chart.figure };
+        Some(Self::Curves { figure, panel, legend: accuracy.legend })
     }
 }
 

@@ -21,17 +21,12 @@ pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
             untimed && cell.spec.faults.iter().any(|fault| is_over_before_the_steady_steps(*fault, run))
         })
     });
-    Some(if unseen {
-        TrustMark::new(
-            "faults",
-            false,
-            format!(
-                "{said}; of what is over before the steady steps, which begin after a tenth, step times show nothing: let it happen later, or set a target"
-            ),
-        )
-    } else {
-        TrustMark::new("faults", true, said)
-    })
+    if !unseen {
+        return Some(TrustMark::supports("faults", said));
+    }
+    let warning = "step times show nothing of those that are over before the steady steps, which begin after a tenth: let them happen \
+                   later, or set a target";
+    Some(TrustMark::warns("faults", format!("{said}; {warning}")))
 }
 
 /// Steady steps are the last ones of a rank.

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Console, human};
 use crate::progress::Sending;
 use launch::{FreeResources, HostError, Hosts, LocalNodes, NodeFacts, Nodes, Upload, WorkerBinary};
-use recipe::{Access, Node, Plan};
+use recipe::{Access, Cell, Node, Plan, Tunnel};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -39,6 +39,12 @@ impl Machines {
         let hosts = connected?;
         let names = human::count(nodes.len(), "machine");
         console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
+        if plan.cells.iter().any(is_readable_on_the_way) {
+            console.warn(
+                "ranks of different machines exchange tensors over TCP: who sends them is proved, and who reads along is not kept out",
+                "on a network that others use, `nodes.tunnel = \"ssh\"` encrypts them, at a lower speed",
+            );
+        }
         Ok(Self::Hosts(Arc::new(hosts)))
     }
 
@@ -90,6 +96,12 @@ impl Nodes for Machines {
             Self::Hosts(hosts) => hosts.facts(node),
         }
     }
+}
+
+/// Whether ranks of a cell exchange tensors with other machines outside of a tunnel.
+fn is_readable_on_the_way(cell: &Cell) -> bool {
+    let cluster = &cell.spec.cluster;
+    cell.excluded.is_none() && cluster.tunnel == Tunnel::None && cluster.machines() > 1
 }
 
 /// Connects the hosts that can be reached, and returns the errors of the others.

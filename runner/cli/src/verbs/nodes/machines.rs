@@ -86,7 +86,7 @@ pub(super) fn networks(states: &[HostState]) -> Sheet {
     sheet
 }
 
-/// What lets a machine run and disturbs what is measured there, each with its cure.
+/// Findings that keep no machine from running and disturb measurements there, each with its cure.
 pub(super) fn remarks(states: &[HostState]) -> Vec<(String, String)> {
     let mut remarks = Vec::new();
     for state in states {
