@@ -114,6 +114,41 @@ fn a_host_that_cannot_be_reached_is_named_with_the_cure() {
     says(&said, &["error: nowhere.invalid: ", "Could not resolve hostname", "alias"]);
 }
 
+/// Two hosts that are one machine: its card is loopback's, and its wall clock is right.
+#[test]
+fn hosts_are_checked_and_the_ways_between_them_measured() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", HOSTS, 5)).unwrap();
+    let nodes = |words: &[&str]| {
+        let words = [&["nodes"], words].concat();
+        lab.run(&desk, words).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap().stdout
+    };
+    says(&nodes(&["check", "recipe.toml"]), &["lab1", "lab2", " lo ", "wall clock"]);
+    let found: serde_json::Value = serde_json::from_str(&nodes(&["check", "recipe.toml", "--json"])).unwrap();
+    for host in found["machines"].as_array().unwrap() {
+        assert!(host["ready"] == true && host["network"]["interface"]["name"] == "lo", "{host}");
+        assert!(host["wall_clock_ahead_ns"].as_i64().unwrap().abs() < 1_000_000_000, "{host}");
+        assert!(host["network"]["receive_buffer"].as_u64().unwrap() > 0, "{host}");
+    }
+    assert!(!desk.at(".bakeoff/nodes.jsonl").exists(), "nothing was measured");
+    says(&nodes(&["bench", "recipe.toml"]), &["lab1", "lab2", "1 / b", "ring", "halving and doubling"]);
+    let kept = fs::read_to_string(desk.at(".bakeoff/nodes.jsonl")).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(kept.trim()).unwrap();
+    let ways = kept["ways"].as_array().unwrap();
+    assert_eq!(ways.len(), 2, "{kept}");
+    for way in ways {
+        assert!(
+            way["line"]["b"].as_f64().unwrap() > 0.0 && way["round_trip"].as_f64().unwrap() > 0.0,
+            "{way}"
+        );
+        assert_eq!(way["messages"].as_array().unwrap().len(), 5, "{way}");
+    }
+}
+
 #[test]
 fn a_host_whose_cache_cannot_be_written_is_named_with_the_cure() {
     if !Lab::is_possible() {

@@ -42,14 +42,21 @@ struct Quantity {
     remark: String,
 }
 
+/// Columns with the ends of an interval or a range, which have the unit of the value that stands before them.
+const ENDS: [&str; 4] = ["low", "high", "lowest", "highest"];
+
 /// The table with its columns of numbers taken apart. The first column names the row.
 pub(super) fn apart(table: &Table) -> Table {
     let mut out = Table { note: table.note.clone(), ..Table::default() };
     out.rows.resize(table.rows.len(), Vec::new());
+    let mut before: Option<&'static Unit> = None;
     for (place, name) in table.columns.iter().enumerate() {
         let cells: Vec<&str> =
             table.rows.iter().map(|row| row.get(place).map_or("", String::as_str)).collect();
-        if let Some(column) = quantities(&cells).filter(|_| place > 0) {
+        if let Some(mut column) = quantities(&cells).filter(|_| place > 0) {
+            let shared = before.filter(|before| before.dimension == column.unit.dimension);
+            column.unit = shared.filter(|_| ENDS.contains(&name.as_str())).unwrap_or(column.unit);
+            before = Some(column.unit);
             column.lay(name, &mut out);
             continue;
         }
@@ -202,6 +209,16 @@ mod tests {
         assert_eq!(columns(&["1.00×", "0.50×"]), same(&["x (×)", "1.00", "0.50"]));
         assert_eq!(columns(&["1\u{202f}234", "−1.2e30"]), same(&["x", "1234", "-1.2e30"]));
         assert_eq!(columns(&["1.50\u{a0}MiB", "512\u{a0}KiB"]), same(&["x (MiB)", "1.50", "0.5"]));
+    }
+
+    /// Each column would choose its own unit, and the ends of a range would not be those of its value.
+    #[test]
+    fn the_ends_of_a_range_have_the_unit_of_its_value() {
+        let mut table = Table::new(["arm", "time", "low", "high", "runs"]);
+        table.rows.push(["a", "1.08\u{a0}s", "361\u{a0}ms", "3.25\u{a0}s", "2"].map(str::to_owned).to_vec());
+        let apart = apart(&table);
+        assert_eq!(apart.columns, ["arm", "time (s)", "low (s)", "high (s)", "runs"]);
+        assert_eq!(apart.rows[0], ["a", "1.08", "0.361", "3.25", "2"]);
     }
 
     #[test]

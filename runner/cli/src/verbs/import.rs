@@ -27,8 +27,8 @@ the store has already stays as it is; importing again changes nothing. While a
 sweep runs here nothing is imported: let it finish, or end it: `bakeoff stop`.
 
 Imported sweeps are listed, reported, compared, published and exported as any
-other. `last` means sweeps that were made here, and `bakeoff run` takes no
-result from an imported one: it was measured elsewhere.";
+other. `last` means sweeps that were made here, where there are any, and
+`bakeoff run` takes no result from an imported one: it was measured elsewhere.";
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
