@@ -11,7 +11,7 @@ use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
 use recipe::Metric;
-use store::RunState;
+use store::{RunRow, RunState};
 
 /// Plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -269,7 +269,7 @@ fn ended_as_ordered(findings: &Findings) -> String {
     let mut said: Vec<(usize, Vec<&str>)> = Vec::new();
     for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
         let own = findings.study.conditions.iter().filter_map(|condition| condition.cell(place));
-        let ends = own.filter(|cell| findings.rows().plan.cells[cell.index].spec.ends_by_fault()).count();
+        let ends = own.filter(|cell| failed_as_ordered(findings, cell)).count();
         match said.iter_mut().find(|(others, _)| *others == ends) {
             _ if ends == 0 => {}
             Some((_, names)) => names.push(&arm.name),
@@ -281,6 +281,15 @@ fn ended_as_ordered(findings: &Findings) -> String {
         format!("{} {verb} in {ends} of {}, as the recipe orders.", listed(names), plural(all, "condition"))
     };
     said.iter().map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the arm has no run that counts here, because the faults of the recipe ended it.
+fn failed_as_ordered(findings: &Findings, cell: &ArmCell) -> bool {
+    let ended = |run: &RunRow| {
+        let as_ordered = run.attempt.as_ref().is_some_and(|attempt| attempt.as_ordered);
+        run.cell == cell.index && run.state == RunState::Failed && as_ordered
+    };
+    cell.runs.is_empty() && findings.rows().runs.iter().any(ended)
 }
 
 /// Whether distributing pays, where the conditions differ in the number of workers alone.

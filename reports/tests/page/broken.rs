@@ -240,6 +240,7 @@ fn a_condition_under_which_every_run_failed_is_not_one_without_a_difference() {
     }
     let page = checked(&rows);
     assert!(page.contains("in 1 of 2 conditions, not compared in 1, for want of a finished run"));
+    assert!(page.contains("d-sync ends in 1 of 2 conditions, as the recipe orders."));
     assert!(
         page.contains(": 5 failed as the recipe lets them."),
         "{}",

@@ -247,7 +247,7 @@ fn again(argv: &[String]) -> String {
     std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// 5 where runs failed, diverged, lost a rank, or missed their target.
+/// 5 where runs failed, diverged, lost a rank, missed their target, or were left by a time budget.
 pub(crate) fn exit(rows: &SweepRows) -> Exit {
     let short = rows.runs.iter().any(|run| fell_short(rows, run)) || searched_in_vain(rows);
     if short { Exit::Short } else { Exit::Done }

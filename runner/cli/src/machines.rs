@@ -41,7 +41,7 @@ impl Machines {
         console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
         if plan.cells.iter().any(is_readable_on_the_way) {
             console.warn(
-                "ranks of different machines exchange tensors over TCP: who sends them is proved, and who reads along is not kept out",
+                "ranks of different machines exchange tensors over TCP: each connection is authenticated, none is encrypted",
                 "on a network that others use, `nodes.tunnel = \"ssh\"` encrypts them, at a lower speed",
             );
         }

@@ -76,7 +76,8 @@ Exit codes:
     2  wrong usage, or an invalid recipe
     3  nothing fits the selection
     4  this machine lacks a resource, or data is missing; nothing was started
-    5  finished, but runs failed, diverged, lost a rank, or missed their target
+    5  finished, but runs failed, diverged, lost a rank, or missed their target;
+       or `--time-budget` left some
     6  `compare` found what `--fail-if` names
     7  the store cannot be used
   129  the terminal went away (SIGHUP); the same command resumes
