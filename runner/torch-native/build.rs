@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     const SOURCES: [&str; 5] =
-        ["src/build.cpp", "src/card.cpp", "src/gradients.cpp", "src/memory.cpp", "src/module.cpp"];
+        ["src/build.cpp", "src/gpu.cpp", "src/gradients.cpp", "src/memory.cpp", "src/module.cpp"];
     println!("cargo::rerun-if-changed=build.rs");
     for file in SOURCES.into_iter().chain(["src/failure.h"]) {
         println!("cargo::rerun-if-changed={file}");

@@ -41,8 +41,8 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
     let passes = Passes { forward, backward, update, layers: layers.collect() };
     let cost = schedule.and_then(|schedule| schedule.cost);
     let rates = cost.map_or_else(|| Err(NoModel(no_messages(spec).to_owned())), |cost| rates(spec, cost));
-    let computing = if spec.cluster.with_cards().is_some() {
-        Err(NoModel("no equation has the copies between the host and a graphics card".to_owned()))
+    let computing = if spec.cluster.with_gpus().is_some() {
+        Err(NoModel("no equation has the copies between the host and a GPU".to_owned()))
     } else if matches!(spec.strategy, Strategy::Gmp { .. }) {
         Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
     } else if !spec.emulation.slow.is_empty() {

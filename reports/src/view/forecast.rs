@@ -219,8 +219,8 @@ fn compared<'a>(
 ) -> Option<Result<Compared<'a>, String>> {
     let study = &findings.study;
     let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
-    if spec.cluster.with_cards().is_some() {
-        // No equation has the copies to a card.
+    if spec.cluster.with_gpus().is_some() {
+        // No equation has the copies to a GPU.
         return None;
     }
     let probe = Probe::of(findings, condition);

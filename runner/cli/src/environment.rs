@@ -108,7 +108,7 @@ mod tests {
             let host = format!("{}.example", node.name);
             let system = "Linux 6.1".into();
             let processor = "Core 9".into();
-            Ok(NodeFacts { host, system, processor, cards: String::new(), cores: 2, memory: 1 << 30 })
+            Ok(NodeFacts { host, system, processor, gpus: String::new(), cores: 2, memory: 1 << 30 })
         }
     }
 

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_layout_of_a_file_decides_the_memory_that_a_run_needs() {
-        let free = |memory| crate::FreeResources { cores: 64, memory, disk: 1 << 40, cards: None };
+        let free = |memory| crate::FreeResources { cores: 64, memory, disk: 1 << 40, gpus: None };
         let spec = trains(Path::new("net.pt"), ABC);
         let concerns = crate::preflight(
             &[&spec],

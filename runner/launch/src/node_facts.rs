@@ -15,8 +15,8 @@ pub struct NodeFacts {
     pub system: String,
     /// Processor model.
     pub processor: String,
-    /// Models of graphics cards; empty where there is none.
-    pub cards: String,
+    /// Models of GPUs; empty where there is none.
+    pub gpus: String,
     /// Cores that a run may use.
     pub cores: u32,
     /// Memory that it may use, in bytes.
@@ -26,10 +26,10 @@ pub struct NodeFacts {
 impl NodeFacts {
     /// The models of what the node's workers compute on.
     pub fn computes_on(&self, node: &Node) -> String {
-        if node.device == Device::Cpu || self.cards.is_empty() {
+        if node.device == Device::Cpu || self.gpus.is_empty() {
             return self.processor.clone();
         }
-        format!("{}, {}", self.processor, self.cards)
+        format!("{}, {}", self.processor, self.gpus)
     }
 }
 
@@ -42,7 +42,7 @@ pub trait Nodes {
     fn facts(&self, node: &Node) -> io::Result<NodeFacts>;
 }
 
-/// The fingerprint of machines for the identity of runs: processors, graphics cards where workers compute on them, cores and memory in
+/// The fingerprint of machines for the identity of runs: processors, GPUs where workers compute on them, cores and memory in
 /// whole GiB, in the order of the machines. It has no host names: a run on an equal machine is the same run.
 pub fn hardware<'a>(nodes: impl IntoIterator<Item = (&'a Node, &'a NodeFacts)>) -> String {
     let one = |(node, facts): (&Node, &NodeFacts)| {
@@ -62,7 +62,7 @@ mod tests {
             host: host.into(),
             system: "Linux 6.1".into(),
             processor: "Core 9".into(),
-            cards: "Card 7".into(),
+            gpus: "GPU 7".into(),
             cores: 2,
             memory,
         };
@@ -70,7 +70,7 @@ mod tests {
         let (one, other) = (facts("a", 15 * GIB + 3), facts("b", 15 * GIB - 4096));
         let fingerprint = hardware([(&node, &one), (&node, &other)]);
         assert_eq!(fingerprint, "Core 9, 2 cores, 15 GiB; Core 9, 2 cores, 15 GiB");
-        let on_cards = Node { device: Device::CardEach, ..node };
-        assert_eq!(hardware([(&on_cards, &one)]), "Core 9, Card 7, 2 cores, 15 GiB");
+        let on_gpus = Node { device: Device::GpuEach, ..node };
+        assert_eq!(hardware([(&on_gpus, &one)]), "Core 9, GPU 7, 2 cores, 15 GiB");
     }
 }

@@ -21,8 +21,8 @@ pub struct FreeResources {
     pub memory: u64,
     /// Space on the disk of the store, in bytes.
     pub disk: u64,
-    /// Graphics cards; `None` where they are not listed.
-    pub cards: Option<u32>,
+    /// GPUs; `None` where they are not listed.
+    pub gpus: Option<u32>,
 }
 
 /// A problem found before a sweep begins.
@@ -67,12 +67,12 @@ pub fn preflight(specs: &[&RunSpec], free: Free<'_>, inventory: &Inventory) -> V
     concerns.extend(cores(&parts, free.here));
     concerns.extend(disk(specs, free.here));
     let local: Vec<&Node> = machines.values().copied().filter(|node| node.access == Access::Local).collect();
-    concerns.extend(local.into_iter().filter_map(|node| cards(specs, node, free.here)));
+    concerns.extend(local.into_iter().filter_map(|node| gpus(specs, node, free.here)));
     for node in machines.into_values() {
         let Some(free) = (free.of)(node) else { continue };
         let parts: Vec<Part<'_>> = specs.iter().filter_map(|spec| Part::on(spec, node)).collect();
         let found = memory(&parts, free, inventory).into_iter().chain(cores(&parts, free));
-        let found = found.chain(cards(specs, node, free));
+        let found = found.chain(gpus(specs, node, free));
         concerns.extend(
             found.map(|concern| Concern { what: format!("{}: {}", node.name, concern.what), ..concern }),
         );
@@ -152,16 +152,16 @@ fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
     })
 }
 
-/// Workers that are to compute on cards that the machine does not have.
-fn cards(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern> {
-    // A variable of the inventory may leave other cards.
-    let there = free.cards.filter(|_| node.environment.is_empty())?;
+/// Workers that are to compute on GPUs that the machine does not have.
+fn gpus(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern> {
+    // A variable of the inventory may leave other GPUs.
+    let there = free.gpus.filter(|_| node.environment.is_empty())?;
     let missing =
-        specs.iter().flat_map(|spec| cards_of(spec, &node.name)).filter(|card| *card >= there).min()?;
+        specs.iter().flat_map(|spec| gpus_of(spec, &node.name)).filter(|gpu| *gpu >= there).min()?;
     let have = match there {
-        0 => "NVIDIA's driver lists no graphics card there".to_owned(),
-        1 => "there is one graphics card, `cuda:0`".to_owned(),
-        more => format!("there are {more} graphics cards, `cuda:0` to `cuda:{}`", more - 1),
+        0 => "NVIDIA's driver lists no GPU there".to_owned(),
+        1 => "there is one GPU, `cuda:0`".to_owned(),
+        more => format!("there are {more} GPUs, `cuda:0` to `cuda:{}`", more - 1),
     };
     let cure = if there == 0 {
         "train on processors: `nodes.device = \"cpu\"`"
@@ -172,13 +172,13 @@ fn cards(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern
     Some(Concern { severity: ConcernLevel::Refusal, what, cure: cure.into() })
 }
 
-/// The cards that workers of a run compute on, on the node of this name.
-fn cards_of(spec: &RunSpec, name: &str) -> Vec<u32> {
+/// The GPUs that workers of a run compute on, on the node of this name.
+fn gpus_of(spec: &RunSpec, name: &str) -> Vec<u32> {
     let cluster = &spec.cluster;
     let on = |rank: &usize| {
         cluster.nodes.get(cluster.seats[*rank].node as usize).is_some_and(|node| node.name == name)
     };
-    (0..cluster.seats.len()).filter(on).filter_map(|rank| cluster.card(rank)).collect()
+    (0..cluster.seats.len()).filter(on).filter_map(|rank| cluster.gpu(rank)).collect()
 }
 
 /// The bytes of the files that are kept of runs: the models that each begins and ends with, and its sample ids, as far as their recipe
@@ -224,7 +224,7 @@ mod tests {
     use crate::sample::spec;
     use recipe::{Extent, KeptModels, Strategy};
 
-    const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40, cards: None };
+    const LARGE: FreeResources = FreeResources { cores: 64, memory: 1 << 40, disk: 1 << 40, gpus: None };
 
     fn preflight(specs: &[&RunSpec], free: FreeResources) -> Vec<Concern> {
         super::preflight(specs, Free { here: free, of: &|_| None }, &Inventory::default())
@@ -250,19 +250,16 @@ mod tests {
     }
 
     #[test]
-    fn workers_need_the_cards_that_they_compute_on() {
+    fn workers_need_the_gpus_that_they_compute_on() {
         let mut spec = spec(3);
-        let with = |spec: &RunSpec, cards| preflight(&[spec], FreeResources { cards, ..LARGE });
+        let with = |spec: &RunSpec, gpus| preflight(&[spec], FreeResources { gpus, ..LARGE });
         assert_eq!(with(&spec, Some(0)), []);
-        spec.cluster.nodes[0].device = recipe::Device::CardEach;
+        spec.cluster.nodes[0].device = recipe::Device::GpuEach;
         assert_eq!((with(&spec, None), with(&spec, Some(3))), (vec![], vec![]));
         let found = with(&spec, Some(2));
         assert_eq!(found[0].severity, ConcernLevel::Refusal);
-        assert!(
-            found[0].what.contains("`cuda:2`") && found[0].what.contains("2 graphics cards"),
-            "{found:?}"
-        );
-        spec.cluster.nodes[0].device = recipe::Device::Card(1);
+        assert!(found[0].what.contains("`cuda:2`") && found[0].what.contains("2 GPUs"), "{found:?}");
+        spec.cluster.nodes[0].device = recipe::Device::Gpu(1);
         assert_eq!(with(&spec, Some(2)), []);
         assert!(with(&spec, Some(1))[0].cure.contains("share one"));
         assert!(with(&spec, Some(0))[0].cure.contains("cpu"));
@@ -271,7 +268,7 @@ mod tests {
     #[test]
     fn a_machine_with_room_raises_no_concern() {
         assert_eq!(preflight(&[&spec(4)], LARGE), []);
-        assert_eq!(preflight(&[], FreeResources { cores: 1, memory: 0, disk: 0, cards: Some(0) }), []);
+        assert_eq!(preflight(&[], FreeResources { cores: 1, memory: 0, disk: 0, gpus: Some(0) }), []);
     }
 
     #[test]

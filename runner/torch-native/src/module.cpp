@@ -49,9 +49,9 @@ bool bakeoff_module_read(const char *bytes, std::size_t length, Module **module,
     return bakeoff::succeeds(work, error, room);
 }
 
-// Moves parameters and buffers to a graphics card; tensors that were taken from the module before stay where they are.
-bool bakeoff_module_move(Module *module, std::uint32_t card, char *error, std::size_t room) {
-    const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(card));
+// Moves parameters and buffers to a GPU; tensors that were taken from the module before stay where they are.
+bool bakeoff_module_move(Module *module, std::uint32_t gpu, char *error, std::size_t room) {
+    const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu));
     return bakeoff::succeeds([&] { module->to(device); }, error, room);
 }
 

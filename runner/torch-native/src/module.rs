@@ -24,7 +24,7 @@ unsafe extern "C" {
         error: *mut c_char,
         room: usize,
     ) -> bool;
-    fn bakeoff_module_move(module: *mut CppModule, card: u32, error: *mut c_char, room: usize) -> bool;
+    fn bakeoff_module_move(module: *mut CppModule, gpu: u32, error: *mut c_char, room: usize) -> bool;
     fn bakeoff_module_drop(module: *mut CppModule);
     fn bakeoff_module_train(module: *mut CppModule, training: bool, error: *mut c_char, room: usize) -> bool;
     fn bakeoff_module_train_moments(
@@ -114,16 +114,16 @@ impl ScriptModule {
             .ok_or_else(|| TchError::Torch("the archive holds no module".to_owned()))
     }
 
-    /// Moves its parameters and buffers to a graphics card. To be called before they are taken from it.
+    /// Moves its parameters and buffers to a GPU. To be called before they are taken from it.
     ///
     /// # Errors
-    /// There is no such card, or no room on it.
-    pub fn move_to_card(&mut self, card: u32) -> Result<(), TchError> {
+    /// There is no such GPU, or no room on it.
+    pub fn move_to_gpu(&mut self, gpu: u32) -> Result<(), TchError> {
         attempt(|text, room| {
             #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
             // SAFETY: the module is alive.
             unsafe {
-                bakeoff_module_move(self.0.as_ptr(), card, text, room)
+                bakeoff_module_move(self.0.as_ptr(), gpu, text, room)
             }
         })
     }

@@ -56,20 +56,20 @@ fn evaluator_of<'a>(
         Some(made) => Ok(made),
         none => {
             let data = Arc::new(DataSet::load(&briefing.spec.dataset)?);
-            let evaluator = Evaluator::new(&briefing.spec.model, data, briefing.seed, card(&briefing.spec))?;
+            let evaluator = Evaluator::new(&briefing.spec.model, data, briefing.seed, gpu(&briefing.spec))?;
             Ok(none.insert(evaluator.of_parts(briefing.spec.model_partition())))
         }
     }
 }
 
-/// The graphics card that models are evaluated on: that of the first worker on this machine, once no worker uses it.
-fn card(spec: &RunSpec) -> Option<u32> {
+/// The GPU that models are evaluated on: that of the first worker on this machine, once no worker uses it.
+fn gpu(spec: &RunSpec) -> Option<u32> {
     let here = |rank: &usize| {
         let node = spec.cluster.seats.get(*rank).and_then(|seat| spec.cluster.nodes.get(seat.node as usize));
         node.is_some_and(|node| node.access == Access::Local)
     };
     let first = (0..spec.cluster.seats.len()).find(here)?;
-    spec.cluster.card(first).filter(|_| !spec.threads.evaluate_at_once)
+    spec.cluster.gpu(first).filter(|_| !spec.threads.evaluate_at_once)
 }
 
 type Found = (Vec<MetricRecord>, Option<SnapshotRecord>);

@@ -45,10 +45,10 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator of `model` on the test and held-out samples of `data`, on a graphics card or on the CPU; `seed` is the run's, of
+    /// An evaluator of `model` on the test and held-out samples of `data`, on a GPU or on the CPU; `seed` is the run's, of
     /// weights that are not trained.
-    pub fn new(model: &Model, data: Arc<DataSet>, seed: u64, card: Option<u32>) -> Result<Self, ModelError> {
-        Ok(Self { learner: model::open(model, data, seed, card)?, partition: ModelPartition::whole(model) })
+    pub fn new(model: &Model, data: Arc<DataSet>, seed: u64, gpu: Option<u32>) -> Result<Self, ModelError> {
+        Ok(Self { learner: model::open(model, data, seed, gpu)?, partition: ModelPartition::whole(model) })
     }
 
     /// The same for ranks that hold parts of the model.

@@ -189,8 +189,8 @@ impl Process<'_> {
         if seat.is_none_or(|seat| seat.role != Role::Worker) {
             return Ok(None);
         }
-        let card = spec.cluster.card(self.rank.index());
-        let mut learner = crate::model::open(&spec.model, data.clone(), *seed, card)
+        let gpu = spec.cluster.gpu(self.rank.index());
+        let mut learner = crate::model::open(&spec.model, data.clone(), *seed, gpu)
             .map_err(|error| LaneFailure::early(Phase::Data, error))?;
         let first = plan.sampler.batch(1, self.rank.index());
         warm_up(learner.as_mut(), &first).map_err(|error| LaneFailure::early(Phase::Forward, error))?;

@@ -3,7 +3,7 @@
 //!
 //! The number of threads of a matrix product and its kernels decide its speed and the bits of its sums. Neither may depend
 //! on the variables of the shell that starts the driver, which are not part of a run's identity. `CUDA_VISIBLE_DEVICES` stays: a queue
-//! sets it for a job, and the cards of a machine are those that it leaves.
+//! sets it for a job, and the GPUs of a machine are those that it leaves.
 
 use recipe::Node;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Prefixes of the variables that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS, libtorch and the libraries of graphics cards
+/// Prefixes of the variables that OpenMP (of GCC and of LLVM), MKL, oneDNN, OpenBLAS, libtorch and the libraries of GPUs
 /// read.
 const READ: [&str; 13] = [
     "OMP_",
@@ -36,9 +36,9 @@ const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 /// The variables that allow fewer threads.
 const FEWER: [&str; 2] = ["OMP_DYNAMIC", "MKL_DYNAMIC"];
 
-/// Cards are counted in the order in which the driver lists them, and the sums of cuBLAS have one order, for which it needs work space
+/// GPUs are counted in the order in which the driver lists them, and the sums of cuBLAS have one order, for which it needs work space
 /// of this size.
-const OF_CARDS: [(&str, &str); 2] =
+const OF_GPUS: [(&str, &str); 2] =
     [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")];
 
 /// The variable by which the dynamic linker finds libraries.
@@ -77,7 +77,7 @@ pub(crate) fn settle(command: &mut Command, threads: u32) {
     for name in FEWER {
         command.env(name, "FALSE");
     }
-    command.envs(OF_CARDS);
+    command.envs(OF_GPUS);
 }
 
 fn is_read(name: &OsStr) -> bool {

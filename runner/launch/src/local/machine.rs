@@ -1,6 +1,6 @@
 //! The driver's own machine: its facts and its free resources.
 
-use super::cards::{self, cards};
+use super::gpus::{self, gpus};
 use crate::{FreeResources, LaunchError, NodeFacts, Nodes};
 use std::io;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn facts() -> NodeFacts {
         host: name.nodename().to_string_lossy().into_owned(),
         system: format!("{distribution}{kernel}"),
         processor: processor.unwrap_or_else(|| "unknown".into()),
-        cards: cards::words(&cards().unwrap_or_default()),
+        gpus: gpus::words(&gpus().unwrap_or_default()),
         cores: cores(),
         memory: memory().0,
     }
@@ -44,8 +44,8 @@ pub fn free_resources(store: &Path) -> Result<FreeResources, LaunchError> {
     let existing = whole.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     let disk = rustix::fs::statvfs(existing).map_err(|error| fault(error.into()))?;
     let disk = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let cards = cards().map(|cards| cards.len() as u32);
-    Ok(FreeResources { cores: cores(), memory: memory().1, disk, cards })
+    let gpus = gpus().map(|gpus| gpus.len() as u32);
+    Ok(FreeResources { cores: cores(), memory: memory().1, disk, gpus })
 }
 
 /// Cores that the affinity mask and the control group allow.

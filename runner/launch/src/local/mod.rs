@@ -1,8 +1,8 @@
 //! The launcher of the driver's own machine: all nodes of a cluster are this machine, and all processes of an attempt
 //! share its directory.
 
-mod cards;
 pub(crate) mod environment;
+mod gpus;
 mod host;
 mod machine;
 mod network;

@@ -36,8 +36,8 @@ pub(crate) fn emulation(
     if network.is_some() && machines > 1 {
         findings.push(several_machines(settings, machines));
     }
-    if let Some(node) = cluster.with_cards().filter(|_| compute.is_some()) {
-        findings.push(emulated_card(settings, &node.name));
+    if let Some(node) = cluster.with_gpus().filter(|_| compute.is_some()) {
+        findings.push(emulated_gpu(settings, &node.name));
     }
     for fault in faults::slow(settings).filter(|_| compute.is_none() && cluster.workers() > machine.cores) {
         findings.push(no_core(fault.span, cluster.workers(), machine.cores));
@@ -75,9 +75,9 @@ fn several_machines(settings: &Settings, machines: usize) -> Finding {
         .cure("remove `[network]`, or run all ranks on one machine: `nodes.use = [\"local*4\"]`")
 }
 
-fn emulated_card(settings: &Settings, node: &str) -> Finding {
+fn emulated_gpu(settings: &Settings, node: &str) -> Finding {
     let node = node.escape_debug();
-    Finding::new("R164", format!("the step of workers on the graphics cards of `{node}` cannot be emulated"))
+    Finding::new("R164", format!("the step of workers on the GPUs of `{node}` cannot be emulated"))
         .at_option(settings.given(STEP_TIME).and_then(|leaf| leaf.span), "of processors")
         .note("an emulated step is shared out among its layers by the time that a processor takes for each")
         .cure("remove `[compute]`, or train on processors: `nodes.device = \"cpu\"`")

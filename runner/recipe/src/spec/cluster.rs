@@ -35,17 +35,17 @@ impl Cluster {
         self.seats.iter().map(|seat| seat.node).collect::<BTreeSet<_>>().len()
     }
 
-    /// The graphics card that a rank computes on; `None` for the processors, which servers always take.
-    pub fn card(&self, rank: usize) -> Option<u32> {
+    /// The GPU that a rank computes on; `None` for the processors, which servers always take.
+    pub fn gpu(&self, rank: usize) -> Option<u32> {
         let seat = self.seats.get(rank).filter(|seat| seat.role == Role::Worker)?;
         let before = self.seats[..rank].iter().filter(|other| *other == seat).count() as u32;
-        self.nodes.get(seat.node as usize)?.device.card(before)
+        self.nodes.get(seat.node as usize)?.device.gpu(before)
     }
 
-    /// The first machine on which workers compute on graphics cards.
-    pub fn with_cards(&self) -> Option<&Node> {
-        let cards = (0..self.seats.len()).find(|rank| self.card(*rank).is_some())?;
-        self.nodes.get(self.seats[cards].node as usize)
+    /// The first machine on which workers compute on GPUs.
+    pub fn with_gpus(&self) -> Option<&Node> {
+        let gpus = (0..self.seats.len()).find(|rank| self.gpu(*rank).is_some())?;
+        self.nodes.get(self.seats[gpus].node as usize)
     }
 
     /// Whether all ranks run on the machine of the driver.

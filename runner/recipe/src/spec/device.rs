@@ -1,4 +1,4 @@
-//! What a worker computes on: processors or a graphics card.
+//! What a worker computes on: processors or a GPU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The words that a device is written with.
 pub(crate) const FORMS: &str =
-    "`cpu`, `cuda` for a graphics card of each worker's own, or `cuda:0` for one that they share";
+    "`cpu`, `cuda` for a GPU of each worker's own, or `cuda:0` for one that they share";
 
 /// What the workers of a machine compute on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,19 +17,19 @@ pub enum Device {
     /// Its processors.
     #[default]
     Cpu,
-    /// Each a graphics card of its own: the first worker of the machine `cuda:0`, the next `cuda:1`.
-    CardEach,
-    /// All the graphics card with this number.
-    Card(u32),
+    /// Each a GPU of its own: the first worker of the machine `cuda:0`, the next `cuda:1`.
+    GpuEach,
+    /// All the GPU with this number.
+    Gpu(u32),
 }
 
 impl Device {
-    /// The card of the worker that has this many others before it on its machine; `None` is the processors.
-    pub(crate) fn card(self, before: u32) -> Option<u32> {
+    /// The GPU of the worker that has this many others before it on its machine; `None` is the processors.
+    pub(crate) fn gpu(self, before: u32) -> Option<u32> {
         match self {
             Self::Cpu => None,
-            Self::CardEach => Some(before),
-            Self::Card(number) => Some(number),
+            Self::GpuEach => Some(before),
+            Self::Gpu(number) => Some(number),
         }
     }
 
@@ -43,8 +43,8 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
-            Self::CardEach => f.write_str("cuda"),
-            Self::Card(number) => write!(f, "cuda:{number}"),
+            Self::GpuEach => f.write_str("cuda"),
+            Self::Gpu(number) => write!(f, "cuda:{number}"),
         }
     }
 }
@@ -56,8 +56,8 @@ impl FromStr for Device {
         let number = |text: &str| text.parse::<u8>().ok().filter(|number| number.to_string() == text);
         match (text, text.strip_prefix("cuda:").and_then(number)) {
             ("cpu", _) => Ok(Self::Cpu),
-            ("cuda", _) => Ok(Self::CardEach),
-            (_, Some(number)) => Ok(Self::Card(number.into())),
+            ("cuda", _) => Ok(Self::GpuEach),
+            (_, Some(number)) => Ok(Self::Gpu(number.into())),
             _ => Err(format!("`{}` is no device; it is {FORMS}", text.escape_debug())),
         }
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_device_is_read_as_it_is_written() {
-        for device in [Device::Cpu, Device::CardEach, Device::Card(0), Device::Card(255)] {
+        for device in [Device::Cpu, Device::GpuEach, Device::Gpu(0), Device::Gpu(255)] {
             assert_eq!(device.to_string().parse(), Ok(device));
         }
         for text in ["", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:01", "cuda:256", "cuda: 1", "mps"] {
@@ -92,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn workers_take_cards_in_their_order_or_share_one() {
-        assert_eq!([0, 1, 5].map(|before| Device::CardEach.card(before)), [Some(0), Some(1), Some(5)]);
-        assert_eq!([0, 1].map(|before| Device::Card(3).card(before)), [Some(3); 2]);
-        assert_eq!(Device::Cpu.card(1), None);
+    fn workers_take_gpus_in_their_order_or_share_one() {
+        assert_eq!([0, 1, 5].map(|before| Device::GpuEach.gpu(before)), [Some(0), Some(1), Some(5)]);
+        assert_eq!([0, 1].map(|before| Device::Gpu(3).gpu(before)), [Some(3); 2]);
+        assert_eq!(Device::Cpu.gpu(1), None);
     }
 }

@@ -17,7 +17,7 @@ impl Cluster {
             let (workers, servers) = (ranks(Role::Worker), ranks(Role::Server));
             let mut parts = Vec::new();
             if !workers.is_empty() {
-                parts.push(format!("{}{}", numbered("worker", &workers), self.cards_in_words(&workers)));
+                parts.push(format!("{}{}", numbered("worker", &workers), self.gpus_in_words(&workers)));
             }
             if !servers.is_empty() {
                 parts.push(numbered("server", &servers));
@@ -27,10 +27,10 @@ impl Cluster {
         self.nodes.iter().enumerate().filter_map(machine).collect::<Vec<_>>().join(", ")
     }
 
-    fn cards_in_words(&self, workers: &[usize]) -> String {
-        let mut cards: Vec<u32> = workers.iter().filter_map(|rank| self.card(*rank)).collect();
-        cards.dedup();
-        match (cards.first(), cards.last()) {
+    fn gpus_in_words(&self, workers: &[usize]) -> String {
+        let mut gpus: Vec<u32> = workers.iter().filter_map(|rank| self.gpu(*rank)).collect();
+        gpus.dedup();
+        match (gpus.first(), gpus.last()) {
             (Some(first), Some(last)) if first == last => format!(" (cuda:{first})"),
             (Some(first), Some(last)) => format!(" (cuda:{first} to cuda:{last})"),
             _ => String::new(),
@@ -53,7 +53,7 @@ impl Plan {
         let mut all: Vec<String> = Vec::new();
         for cell in self.cells.iter().filter(|cell| cell.excluded.is_none()) {
             let cluster = &cell.spec.cluster;
-            if !cluster.all_local() || cluster.with_cards().is_some() {
+            if !cluster.all_local() || cluster.with_gpus().is_some() {
                 let words = cluster.placement();
                 if !all.contains(&words) {
                     all.push(words);

@@ -99,9 +99,9 @@ fn devices_that_cannot_work() {
         "devices",
         &[
             ("a device that there is not", &["[nodes]\ndevice = \"gpu\""]),
-            ("a card that is no number", &["[nodes]\ndevice = \"cuda:first\""]),
+            ("a GPU that is no number", &["[nodes]\ndevice = \"cuda:first\""]),
             (
-                "an emulated step on a graphics card",
+                "an emulated step on a GPU",
                 &["[nodes]\nuse = [\"local*2\"]\ndevice = \"cuda\"\n\n[compute]\nstep-time = \"10ms\""],
             ),
         ],
@@ -160,16 +160,16 @@ fn workers_have_the_device_of_the_inventory_or_of_the_recipe() {
         let text = recipe(&[&nodes, "[[strategy]]\nkind = \"ps-sync\""]);
         Desk::with(&text).and("nodes.toml", machines).plan().expect("a plan")
     };
-    let cards = |device: &str, machines: &str| {
+    let gpus = |device: &str, machines: &str| {
         let cluster = planned(device, machines).cells[0].spec.cluster.clone();
-        (0..cluster.seats.len()).map(|rank| cluster.card(rank)).collect::<Vec<_>>()
+        (0..cluster.seats.len()).map(|rank| cluster.gpu(rank)).collect::<Vec<_>>()
     };
     let bare = "[a]\n[b]\n";
-    assert_eq!(cards("", bare), [None; 5]);
-    assert_eq!(cards("device = \"cuda\"", bare), [Some(0), Some(1), Some(0), Some(1), None]);
-    assert_eq!(cards("device = \"cuda:1\"", bare), [Some(1), Some(1), Some(1), Some(1), None]);
+    assert_eq!(gpus("", bare), [None; 5]);
+    assert_eq!(gpus("device = \"cuda\"", bare), [Some(0), Some(1), Some(0), Some(1), None]);
+    assert_eq!(gpus("device = \"cuda:1\"", bare), [Some(1), Some(1), Some(1), Some(1), None]);
     let other = "[a]\ndevice = \"cpu\"\n[b]\n";
-    assert_eq!(cards("device = \"cuda\"", other), [None, None, Some(0), Some(1), None]);
+    assert_eq!(gpus("device = \"cuda\"", other), [None, None, Some(0), Some(1), None]);
     assert_eq!(
         planned("device = \"cuda\"", other).placements(),
         ["a workers 0-1 and server 4, b workers 2-3 (cuda:0 to cuda:1)"]

@@ -21,14 +21,14 @@ pub(crate) fn spec(recipe: &str, overrides: &[String]) -> Result<RunSpec> {
     Ok(plan.cells.swap_remove(0).spec)
 }
 
-/// Its model over its data, on a graphics card or on the processors, with the weights of seed 1, and a worker's share of a global batch:
+/// Its model over its data, on a GPU or on the processors, with the weights of seed 1, and a worker's share of a global batch:
 /// the first training samples.
-pub(crate) fn learner(spec: &RunSpec, card: Option<u32>) -> Result<(Box<dyn TrainedModel>, Batch)> {
+pub(crate) fn learner(spec: &RunSpec, gpu: Option<u32>) -> Result<(Box<dyn TrainedModel>, Batch)> {
     let share = (spec.train.global_batch / spec.cluster.workers().max(1)) as usize;
     tch::set_num_threads(1);
     let data = Arc::new(DataSet::load(&spec.dataset)?);
     let examples: Vec<u32> = data.training_ids().iter().copied().take(share).collect();
-    Ok((open(&spec.model, data, 1, card)?, Batch { epoch: 0, examples }))
+    Ok((open(&spec.model, data, 1, gpu)?, Batch { epoch: 0, examples }))
 }
 
 struct Disk;

@@ -13,7 +13,7 @@ use tch::{Device, Kind, TchError, Tensor};
 const EPSILON: f64 = 1e-5;
 /// No running mean is kept.
 const NO_MOMENTUM: f64 = 0.0;
-/// Whether the library of a graphics card is asked.
+/// Whether the library of a GPU is asked.
 const CUDNN: bool = false;
 
 /// Where batch norm takes mean and variance of a channel from.

@@ -1,10 +1,10 @@
 //! How good a model is on samples it was not trained on.
 
 use super::batch_norm::{Moments, Normaliser, Statistics};
-use super::card::Card;
 use super::dropout::Masks;
 use super::flat::Weights;
 use super::frozen;
+use super::gpu::Gpu;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
@@ -92,12 +92,12 @@ impl TrainedModel for TorchLearner {
         if self.data.positions(split).is_empty() {
             return Ok(None);
         }
-        if let Some(card) = &mut self.card {
+        if let Some(gpu) = &mut self.gpu {
             let whole = 0..weights.len();
-            let copied = card.hold(weights.len()).and_then(|()| card.upload(weights, whole));
+            let copied = gpu.hold(weights.len()).and_then(|()| gpu.upload(weights, whole));
             copied.map_err(|error| failed("the weights", "copy", error))?;
         }
-        let copy = self.card.as_ref().map(Card::weights);
+        let copy = self.gpu.as_ref().map(Gpu::weights);
         let weights = Weights::of(copy.as_ref(), weights);
         let statistics = tch::no_grad(|| self.statistics(weights))?;
         over(&self.data, split, self.model.evaluated_at_once(), |x| {

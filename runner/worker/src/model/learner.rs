@@ -1,10 +1,10 @@
 //! A described model and a data set as what a strategy trains.
 
 use super::batch_norm::Normaliser;
-use super::card::Card;
 use super::dropout::{Mask, Masks};
 use super::flat::{Gradient, Part, Weights};
 use super::frozen::Frozen;
+use super::gpu::Gpu;
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
@@ -22,7 +22,7 @@ use tch::{Device, TchError, Tensor};
 
 /// A model in libtorch over the examples of a data set.
 ///
-/// On the CPU weights and gradients are the caller's flat memory; on a graphics card the learner has copies of them there. It keeps
+/// On the CPU weights and gradients are the caller's flat memory; on a GPU the learner has copies of them there. It keeps
 /// the activations of the batch that is on its way.
 pub struct TorchLearner {
     /// The model as described.
@@ -36,8 +36,8 @@ pub struct TorchLearner {
     pub(super) cuts: BTreeMap<usize, Range<usize>>,
     pub(super) seed: u64,
     pub(super) data: Arc<DataSet>,
-    /// The graphics card that it computes on.
-    pub(super) card: Option<Card>,
+    /// The GPU that it computes on.
+    pub(super) gpu: Option<Gpu>,
     feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
@@ -73,7 +73,7 @@ impl TorchLearner {
             seed,
             feed: Feed::new(data.clone(), seed),
             data,
-            card: None,
+            gpu: None,
             batch: Batch::default(),
             activations: None,
             saved,
@@ -81,27 +81,27 @@ impl TorchLearner {
         })
     }
 
-    /// The same on a graphics card, counted from 0; without one on the CPU.
+    /// The same on a GPU, counted from 0; without one on the CPU.
     ///
     /// # Errors
-    /// libtorch has no such card, or no room on it.
-    pub fn on_card(mut self, card: Option<u32>) -> Result<Self, ModelError> {
-        let Some(index) = card else { return Ok(self) };
-        let refused = |error: TchError| ModelError::card(index, &error);
-        let card = Card::open(index).map_err(refused)?;
-        self.frozen.move_to(card.device()).map_err(refused)?;
-        self.card = Some(card);
+    /// libtorch has no such GPU, or no room on it.
+    pub fn on_gpu(mut self, gpu: Option<u32>) -> Result<Self, ModelError> {
+        let Some(index) = gpu else { return Ok(self) };
+        let refused = |error: TchError| ModelError::gpu(index, &error);
+        let gpu = Gpu::open(index).map_err(refused)?;
+        self.frozen.move_to(gpu.device()).map_err(refused)?;
+        self.gpu = Some(gpu);
         Ok(self)
     }
 
     /// Where it computes.
     pub(super) fn device(&self) -> Device {
-        self.card.as_ref().map_or(Device::Cpu, Card::device)
+        self.gpu.as_ref().map_or(Device::Cpu, Gpu::device)
     }
 
-    /// Waits until the card has computed what was asked of it, so that the caller's clock shows it.
+    /// Waits until the GPU has computed what was asked of it, so that the caller's clock shows it.
     fn settle(&self) -> Result<(), StepError> {
-        self.card.as_ref().map_or(Ok(()), Card::settle).map_err(|error| failed("the card", "work", error))
+        self.gpu.as_ref().map_or(Ok(()), Gpu::settle).map_err(|error| failed("the GPU", "work", error))
     }
 
     pub(super) fn section(&self, layer: usize) -> Result<Section, StepError> {
@@ -339,7 +339,7 @@ impl Learner for TorchLearner {
     }
 
     fn has_device(&self) -> bool {
-        self.card.is_some()
+        self.gpu.is_some()
     }
 
     fn upload_batch(&mut self) -> Result<(), StepError> {
@@ -352,19 +352,19 @@ impl Learner for TorchLearner {
     fn upload_layer(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
         let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
         let size = self.layout.size();
-        let Some(card) = &mut self.card else { return Ok(()) };
-        let copied = card.hold(size).and_then(|()| card.upload(weights, span));
+        let Some(gpu) = &mut self.gpu else { return Ok(()) };
+        let copied = gpu.hold(size).and_then(|()| gpu.upload(weights, span));
         copied.map_err(|error| failed("the weights", "copy", error))
     }
 
     fn download_gradient(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
         let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
-        let Some(card) = &self.card else { return Ok(()) };
-        card.download(span, gradient).map_err(|error| failed("the gradient", "copy", error))
+        let Some(gpu) = &self.gpu else { return Ok(()) };
+        gpu.download(span, gradient).map_err(|error| failed("the gradient", "copy", error))
     }
 
     fn forward(&mut self, weights: &Vector, layer: usize) -> Result<(), StepError> {
-        let copy = self.card.as_ref().map(Card::weights);
+        let copy = self.gpu.as_ref().map(Gpu::weights);
         tch::no_grad(|| self.up(Weights::of(copy.as_ref(), weights), layer))?;
         self.settle()
     }
@@ -390,13 +390,13 @@ impl Learner for TorchLearner {
     }
 
     fn backward(&mut self, weights: &Vector, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        let Some(card) = &self.card else {
+        let Some(gpu) = &self.gpu else {
             return tch::no_grad(|| self.down(Weights::Host(weights), layer, Gradient::Host(gradient)));
         };
-        let (copy, own) = (card.weights(), card.gradient());
+        let (copy, own) = (gpu.weights(), gpu.gradient());
         let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
         let part = Part::new(&own, span).ok_or_else(|| {
-            wrong(format!("layer {layer} has no gradient on the card: its weights come first"))
+            wrong(format!("layer {layer} has no gradient on the GPU: its weights come first"))
         })?;
         let copy = Weights::of(Some(&copy), weights);
         tch::no_grad(|| self.down(copy, layer, Gradient::Device(part)))?;

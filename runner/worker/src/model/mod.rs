@@ -1,12 +1,12 @@
 //! Models in libtorch: layers with a backward pass written by hand, and TorchScript files.
 
 mod batch_norm;
-mod card;
 mod cut;
 mod dropout;
 mod evaluate;
 mod flat;
 mod frozen;
+mod gpu;
 mod head;
 mod initial;
 mod kernel;

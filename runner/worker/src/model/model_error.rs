@@ -26,12 +26,12 @@ pub enum ModelError {
     /// A tensor that was described is not there.
     #[error("the model file {} has no 32-bit tensor `{name}` of shape {shape:?}", file.display())]
     Tensor { file: PathBuf, name: String, shape: Vec<usize> },
-    /// The graphics card cannot be used.
+    /// The GPU cannot be used.
     #[error(
         "`cuda:{index}` cannot be used: {reason}; set `nodes.device = \"cpu\"`, another number, or a libtorch with CUDA (`libtorch` of the \
          inventory, or LIBTORCH when bakeoff is built)"
     )]
-    Card { index: u32, reason: String },
+    Gpu { index: u32, reason: String },
     /// There is nothing to train.
     #[error("model `{kind}` has no layer with weights; add a linear or convolution layer")]
     NoWeights { kind: ModelKind },
@@ -62,12 +62,12 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// A card that libtorch refuses.
-    pub(in crate::model) fn card(index: u32, error: &TchError) -> Self {
+    /// A GPU that libtorch refuses.
+    pub(in crate::model) fn gpu(index: u32, error: &TchError) -> Self {
         let text = match error {
             TchError::Torch(text) => text.clone(),
             other => other.to_string(),
         };
-        Self::Card { index, reason: text.lines().next().unwrap_or_default().to_owned() }
+        Self::Gpu { index, reason: text.lines().next().unwrap_or_default().to_owned() }
     }
 }

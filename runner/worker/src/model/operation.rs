@@ -239,5 +239,5 @@ const NO_DROPOUT: f64 = 0.0;
 const CAUSAL: bool = true;
 /// Each query has keys of its own.
 const GROUPED: bool = false;
-/// Whether the library of a graphics card is asked.
+/// Whether the library of a GPU is asked.
 const CUDNN: bool = false;

@@ -19,19 +19,19 @@ pub trait TrainedModel: Learner {
     fn frozen_weights(&self) -> Vector;
 }
 
-/// The model of a run, on a graphics card or on the CPU; `seed` is the run's.
+/// The model of a run, on a GPU or on the CPU; `seed` is the run's.
 pub fn open(
     model: &Model,
     data: Arc<DataSet>,
     seed: u64,
-    card: Option<u32>,
+    gpu: Option<u32>,
 ) -> Result<Box<dyn TrainedModel>, ModelError> {
-    if let Some(index) = card {
-        // Before any model: libtorch decides once whether there are cards.
-        torch_native::use_cards().map_err(|error| ModelError::card(index, &error))?;
+    if let Some(index) = gpu {
+        // Before any model: libtorch decides once whether there are GPUs.
+        torch_native::use_gpus().map_err(|error| ModelError::gpu(index, &error))?;
     }
     Ok(match model {
-        Model::Layers(model) => Box::new(TorchLearner::new(model.clone(), data, seed)?.on_card(card)?),
-        Model::File(file) => Box::new(ScriptLearner::new(file.clone(), data, seed)?.on_card(card)?),
+        Model::Layers(model) => Box::new(TorchLearner::new(model.clone(), data, seed)?.on_gpu(gpu)?),
+        Model::File(file) => Box::new(ScriptLearner::new(file.clone(), data, seed)?.on_gpu(gpu)?),
     })
 }

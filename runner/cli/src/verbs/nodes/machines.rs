@@ -17,10 +17,10 @@ const KEPT: u64 = 1_000_000_000;
 
 /// A row for each machine.
 pub(super) fn machines(states: &[HostState], errors: &[HostError]) -> Sheet {
-    let all = ["machine", "state", "cores", "cards", "memory free", "disk free", "load", "clock", "governor"];
+    let all = ["machine", "state", "cores", "GPUs", "memory free", "disk free", "load", "clock", "governor"];
     // Of no interest where all train on processors.
-    let with_cards = states.iter().any(|state| state.node.device != Device::Cpu);
-    let head: Vec<&str> = all.into_iter().filter(|name| with_cards || *name != "cards").collect();
+    let with_gpus = states.iter().any(|state| state.node.device != Device::Cpu);
+    let head: Vec<&str> = all.into_iter().filter(|name| with_gpus || *name != "GPUs").collect();
     let numbers: Vec<usize> = (2..head.len() - 1).collect();
     let mut sheet = Sheet::new(&head).right(&numbers).whole(&[0, 1]);
     for error in errors {
@@ -36,9 +36,9 @@ pub(super) fn machines(states: &[HostState], errors: &[HostError]) -> Sheet {
             (true, true) => Cell::styled(ODD, "busy"),
             (true, false) => Cell::styled(PLAIN, "ready"),
         };
-        let cards = state.free.cards.map_or_else(|| "–".to_owned(), |cards| cards.to_string());
+        let gpus = state.free.gpus.map_or_else(|| "–".to_owned(), |gpus| gpus.to_string());
         let mut row = vec![state.node.name.as_str().into(), word, state.free.cores.to_string().into()];
-        row.extend(with_cards.then(|| cards.into()));
+        row.extend(with_gpus.then(|| gpus.into()));
         row.extend([
             human::bytes(state.free.memory).into(),
             human::bytes(state.free.disk).into(),

@@ -148,7 +148,7 @@ fn document(found: &Found, problems: &[Advice]) -> Value {
             "system": state.facts.system,
             "processor": state.facts.processor,
             "cores": state.free.cores,
-            "cards": state.free.cards,
+            "gpus": state.free.gpus,
             "memory_free": state.free.memory,
             "disk_free": state.free.disk,
             "load": of_counters.and_then(|counters| counters.load),

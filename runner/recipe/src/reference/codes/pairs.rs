@@ -33,9 +33,9 @@ pub(super) const PAIRS: &[Code] = &[
     ),
     code(
         "R164",
-        "an emulated step on a graphics card",
+        "an emulated step on a GPU",
         "`[compute]` shares the length of a step out among the layers by the time that a processor takes for each, which says nothing of a \
-         graphics card.",
+         GPU.",
     ),
     code(
         "R199",

@@ -120,7 +120,7 @@ pub(super) const VALUES: &[Code] = &[
     code(
         "R025",
         "a device that there is not",
-        "`nodes.device` is `cpu`; `cuda`, where each worker of a machine takes a graphics card of its own; or `cuda:0`, `cuda:1` and so on, \
+        "`nodes.device` is `cpu`; `cuda`, where each worker of a machine takes a GPU of its own; or `cuda:0`, `cuda:1` and so on, \
          which all workers of a machine share. `device` of a machine in the inventory comes first.",
     ),
     code(

@@ -79,11 +79,11 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Loads what `described` was described from, onto a graphics card if one is given.
+    /// Loads what `described` was described from, onto a GPU if one is given.
     ///
     /// # Errors
     /// The file is gone, has changed, or does not have these tensors.
-    pub(super) fn load(described: &ModelFile, mode: Mode, card: Option<u32>) -> Result<Self, ModelError> {
+    pub(super) fn load(described: &ModelFile, mode: Mode, gpu: Option<u32>) -> Result<Self, ModelError> {
         let ModelFile { file, layout } = described;
         let contents = Contents::read(file)?;
         if contents.sha256 != layout.sha256 {
@@ -91,8 +91,8 @@ impl Script {
             return Err(ModelError::Changed { file: file.clone(), found, expected });
         }
         let mut module = contents.module(file, mode)?;
-        if let Some(card) = card {
-            module.move_to_card(card).map_err(|error| ModelError::card(card, &error))?;
+        if let Some(gpu) = gpu {
+            module.move_to_gpu(gpu).map_err(|error| ModelError::gpu(gpu, &error))?;
         }
         let failed = |error: TchError| ModelError::Script { file: file.clone(), reason: reason(&error) };
         let mut named: BTreeMap<String, Tensor> = module.parameters().map_err(failed)?.into_iter().collect();

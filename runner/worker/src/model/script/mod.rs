@@ -9,8 +9,8 @@ mod moments;
 
 pub use describe::describe;
 
-use super::card::Card;
 use super::flat::ViewMut;
+use super::gpu::Gpu;
 use super::{Evaluation, ModelError, TrainedModel, evaluate, loss};
 use crate::data::{DataSet, Feed, Split};
 use crate::stream;
@@ -41,13 +41,13 @@ pub struct ScriptLearner {
     activations: Option<Tensor>,
     /// Of each layer whose backward pass is to come.
     recorded: Vec<Option<Recorded>>,
-    card: Option<Card>,
-    /// On a card: the gradient of the layer whose backward pass was the last.
-    on_card: Option<OnCard>,
+    gpu: Option<Gpu>,
+    /// On a GPU: the gradient of the layer whose backward pass was the last.
+    on_gpu: Option<OnGpu>,
 }
 
-/// The gradient of a layer's tensors, on a card.
-struct OnCard {
+/// The gradient of a layer's tensors, on a GPU.
+struct OnGpu {
     layer: usize,
     gradients: Vec<Tensor>,
 }
@@ -87,29 +87,29 @@ impl ScriptLearner {
             data,
             batch: Batch::default(),
             activations: None,
-            card: None,
-            on_card: None,
+            gpu: None,
+            on_gpu: None,
         })
     }
 
-    /// The same on a graphics card, counted from 0; without one on the CPU.
+    /// The same on a GPU, counted from 0; without one on the CPU.
     ///
     /// # Errors
-    /// libtorch has no such card, or no room on it.
-    pub fn on_card(mut self, card: Option<u32>) -> Result<Self, ModelError> {
-        let Some(index) = card else { return Ok(self) };
-        self.card = Some(Card::open(index).map_err(|error| ModelError::card(index, &error))?);
-        self.script = Script::load(&self.described, Mode::Training, card)?;
+    /// libtorch has no such GPU, or no room on it.
+    pub fn on_gpu(mut self, gpu: Option<u32>) -> Result<Self, ModelError> {
+        let Some(index) = gpu else { return Ok(self) };
+        self.gpu = Some(Gpu::open(index).map_err(|error| ModelError::gpu(index, &error))?);
+        self.script = Script::load(&self.described, Mode::Training, gpu)?;
         Ok(self)
     }
 
     fn device(&self) -> Device {
-        self.card.as_ref().map_or(Device::Cpu, Card::device)
+        self.gpu.as_ref().map_or(Device::Cpu, Gpu::device)
     }
 
-    /// Waits until the card has computed what was asked of it, so that the caller's clock shows it.
+    /// Waits until the GPU has computed what was asked of it, so that the caller's clock shows it.
     fn settle(&self) -> Result<(), StepError> {
-        self.card.as_ref().map_or(Ok(()), Card::settle).map_err(|error| failed("the card", "work", &error))
+        self.gpu.as_ref().map_or(Ok(()), Gpu::settle).map_err(|error| failed("the GPU", "work", &error))
     }
 
     fn layer(&self, layer: usize) -> Result<&FileLayer, StepError> {
@@ -145,7 +145,7 @@ impl ScriptLearner {
             return Ok(());
         }
         let failed = |error: TchError| failed(&name, "forward pass", &error);
-        if self.card.is_none() {
+        if self.gpu.is_none() {
             self.script.set(layer, weights).map_err(failed)?;
         }
         self.seed_generator(layer);
@@ -171,8 +171,8 @@ impl ScriptLearner {
         let failed = |error: TchError| failed(&name, "backward pass", &error);
         let Gradients { own, below } = self.gradients(layer, &recorded, &gy).map_err(failed)?;
         self.activations = below;
-        if self.card.is_some() {
-            self.on_card = Some(OnCard { layer, gradients: own });
+        if self.gpu.is_some() {
+            self.on_gpu = Some(OnGpu { layer, gradients: own });
             return Ok(());
         }
         self.write(layer, &own, gradient).map_err(failed)
@@ -217,10 +217,10 @@ impl ScriptLearner {
 
     /// The script for evaluations, with these weights, and with the moments of training samples under them.
     fn prepared(&mut self, weights: &Vector) -> Result<Script, StepError> {
-        let card = self.card.as_ref().map(Card::index);
+        let gpu = self.gpu.as_ref().map(Gpu::index);
         let mut script = match self.evaluated.take() {
             Some(script) => script,
-            None => Script::load(&self.described, Mode::Evaluation, card).map_err(wrong)?,
+            None => Script::load(&self.described, Mode::Evaluation, gpu).map_err(wrong)?,
         };
         for (number, layer) in self.layout.layers().iter().enumerate() {
             let own = weights
@@ -299,7 +299,7 @@ impl Learner for ScriptLearner {
     }
 
     fn has_device(&self) -> bool {
-        self.card.is_some()
+        self.gpu.is_some()
     }
 
     fn upload_batch(&mut self) -> Result<(), StepError> {
@@ -316,10 +316,10 @@ impl Learner for ScriptLearner {
     }
 
     fn download_gradient(&mut self, layer: usize, gradient: &mut [f32]) -> Result<(), StepError> {
-        let Some(on_card) = self.on_card.take().filter(|on_card| on_card.layer == layer) else {
+        let Some(on_gpu) = self.on_gpu.take().filter(|on_gpu| on_gpu.layer == layer) else {
             return Ok(());
         };
-        let written = self.write(layer, &on_card.gradients, gradient);
+        let written = self.write(layer, &on_gpu.gradients, gradient);
         written.map_err(|error| failed("the gradient", "copy", &error))
     }
 

@@ -1,4 +1,4 @@
-// Graphics cards: libtorch's library for them, its settings, and waiting for a card.
+// GPUs: libtorch's library for them, its settings, and waiting for a GPU.
 
 #include <cstdint>
 #include <stdexcept>
@@ -24,7 +24,7 @@ extern "C" {
 
 // Loads the library, once, and has it compute in 32 bits with algorithms whose sums have one order; those of cuBLAS have it where
 // CUBLAS_WORKSPACE_CONFIG is ":4096:8".
-bool bakeoff_cards_use(char *error, std::size_t room) {
+bool bakeoff_gpus_use(char *error, std::size_t room) {
     const auto work = [&] {
         if (dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
             const char *reason = dlerror();
@@ -44,8 +44,8 @@ bool bakeoff_cards_use(char *error, std::size_t room) {
     return bakeoff::succeeds(work, error, room);
 }
 
-// Number of cards; none before the library is loaded.
-std::uint32_t bakeoff_cards() {
+// Number of GPUs; none before the library is loaded.
+std::uint32_t bakeoff_gpus() {
     try {
         return static_cast<std::uint32_t>(torch::cuda::device_count());
     } catch (...) {
@@ -53,8 +53,8 @@ std::uint32_t bakeoff_cards() {
     }
 }
 
-// Waits until all work of a card is done.
-bool bakeoff_card_settle(std::uint32_t index, char *error, std::size_t room) {
+// Waits until all work of a GPU is done.
+bool bakeoff_gpu_settle(std::uint32_t index, char *error, std::size_t room) {
     return bakeoff::succeeds([&] { torch::cuda::synchronize(index); }, error, room);
 }
 }

@@ -1,17 +1,17 @@
-//! The graphics cards of this machine, as NVIDIA's driver lists them and a queue of jobs leaves them.
+//! The GPUs of this machine, as NVIDIA's driver lists them and a queue of jobs leaves them.
 
 use std::fs;
 use std::path::Path;
 
-/// A folder for each card, whose file `information` has a line with its model.
+/// A folder for each GPU, whose file `information` has a line with its model.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
-/// Devices of cards that nothing lists: of containers without the driver's folder, of Tegra, and of Windows.
+/// Devices of GPUs that nothing lists: of containers without the driver's folder, of Tegra, and of Windows.
 const UNLISTED: [&str; 3] = ["/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg"];
-/// The cards that a process may use, as a queue of jobs sets it: numbers or names with commas between them.
+/// The GPUs that a process may use, as a queue of jobs sets it: numbers or names with commas between them.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// The models of the cards that a process may use; `None` where they are not listed although there may be some.
-pub(super) fn cards() -> Option<Vec<String>> {
+/// The models of the GPUs that a process may use; `None` where they are not listed although there may be some.
+pub(super) fn gpus() -> Option<Vec<String>> {
     let listed = listed(Path::new(LISTED));
     if listed.is_empty() && UNLISTED.iter().any(|device| Path::new(device).exists()) {
         return None;
@@ -22,14 +22,14 @@ pub(super) fn cards() -> Option<Vec<String>> {
     })
 }
 
-/// Those of the cards that are named, in the order of the names. What follows a name that is none does not count, as CUDA has it.
+/// Those of the GPUs that are named, in the order of the names. What follows a name that is none does not count, as CUDA has it.
 fn visible(listed: &[String], names: &str) -> Vec<String> {
-    let card = |name: &str| match name.trim() {
-        // A number of its own, or of a part of a card.
+    let gpu = |name: &str| match name.trim() {
+        // A number of its own, or of a part of a GPU.
         unique if unique.starts_with("GPU-") || unique.starts_with("MIG-") => Some("NVIDIA".to_owned()),
         number => listed.get(number.parse::<usize>().ok()?).cloned(),
     };
-    names.split(',').map_while(card).collect()
+    names.split(',').map_while(gpu).collect()
 }
 
 fn listed(folder: &Path) -> Vec<String> {
@@ -44,13 +44,13 @@ fn listed(folder: &Path) -> Vec<String> {
     folders.iter().map(model).collect()
 }
 
-/// The cards in words, equal ones together: `2 NVIDIA A100, NVIDIA T4`; empty where there is none.
-pub(super) fn words(cards: &[String]) -> String {
+/// The GPUs in words, equal ones together: `2 NVIDIA A100, NVIDIA T4`; empty where there is none.
+pub(super) fn words(gpus: &[String]) -> String {
     let mut parts: Vec<(&str, usize)> = Vec::new();
-    for card in cards {
-        match parts.iter_mut().find(|part| part.0 == card) {
+    for gpu in gpus {
+        match parts.iter_mut().find(|part| part.0 == gpu) {
             Some(part) => part.1 += 1,
-            None => parts.push((card, 1)),
+            None => parts.push((gpu, 1)),
         }
     }
     let part = |part: &(&str, usize)| match part.1 {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_are_read_in_their_order() {
+    fn gpus_are_read_in_their_order() {
         let folder = tempfile::tempdir().unwrap();
         let files = [("0000:01:00.0", "Model: \t\t NVIDIA A100\nIRQ: 4\n"), ("0000:00:06.0", "IRQ: 4\n")];
         for (name, text) in files {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_leaves_some_of_the_cards() {
+    fn a_queue_leaves_some_of_the_gpus() {
         let listed = ["a".to_owned(), "b".to_owned()];
         let left = |names: &str| visible(&listed, names).join(" ");
         assert_eq!((left("1"), left("1,0"), left(" 0 , 1 ")), ("b".into(), "b a".into(), "a b".into()));
@@ -86,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_cards_are_counted() {
-        let words = |cards: &[&str]| words(&cards.iter().map(ToString::to_string).collect::<Vec<_>>());
+    fn equal_gpus_are_counted() {
+        let words = |gpus: &[&str]| words(&gpus.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!((words(&[]), words(&["a"])), (String::new(), "a".to_owned()));
         assert_eq!(words(&["a", "b", "a"]), "2 a, b");
     }

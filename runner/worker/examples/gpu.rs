@@ -1,14 +1,14 @@
-//! Whether a graphics card computes what the processors compute, and whether it does so twice.
+//! Whether a GPU computes what the processors compute, and whether it does so twice.
 //!
-//! `card RECIPE NUMBER [KEY=VALUE...]` takes the model, the data set and a worker's batch from a recipe, with these settings replaced,
-//! and passes the batch through the model once on the processors and twice on the card `cuda:NUMBER`. It prints a line:
+//! `gpu RECIPE NUMBER [KEY=VALUE...]` takes the model, the data set and a worker's batch from a recipe, with these settings replaced,
+//! and passes the batch through the model once on the processors and twice on the GPU `cuda:NUMBER`. It prints a line:
 //!
 //! ```text
-//! card loss=2.3025851 away=1.1e-7 gradient=4.0e-6 again=equal us=812.5 copy=301.2
+//! gpu loss=2.3025851 away=1.1e-7 gradient=4.0e-6 again=equal us=812.5 copy=301.2
 //! ```
 //!
 //! `away` is the distance of the losses and `gradient` that of the gradients, both relative to the processors'; `again` says whether the
-//! second pass on the card had the same bits. Times are medians of a step on the card in microseconds; `copy` is that part which moves
+//! second pass on the GPU had the same bits. Times are medians of a step on the GPU in microseconds; `copy` is that part which moves
 //! weights, batch and gradient.
 
 #![expect(clippy::print_stdout, reason = "this program's answer")]
@@ -21,38 +21,38 @@ use std::time::{Duration, Instant};
 use strategies::{Batch, Vector};
 use worker::model::TrainedModel;
 
-/// Passes on the card, the first of which is not counted.
+/// Passes on the GPU, the first of which is not counted.
 const PASSES: usize = 21;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [recipe, number, overrides @ ..] = arguments.as_slice() else {
-        bail!("card RECIPE NUMBER [KEY=VALUE...]");
+        bail!("gpu RECIPE NUMBER [KEY=VALUE...]");
     };
-    // Before any model: libtorch decides once whether there are cards.
-    torch_native::use_cards()?;
+    // Before any model: libtorch decides once whether there are GPUs.
+    torch_native::use_gpus()?;
     let spec = described::spec(recipe, overrides)?;
-    let (mut card, batch) = described::learner(&spec, Some(number.parse()?))?;
+    let (mut gpu, batch) = described::learner(&spec, Some(number.parse()?))?;
     let (mut processors, _) = described::learner(&spec, None)?;
     let weights = processors.initial();
     let mut expected = Passed::of(&weights);
     pass(processors.as_mut(), &weights, &batch, &mut expected)?;
     let mut found = Passed::of(&weights);
-    pass(card.as_mut(), &weights, &batch, &mut found)?;
+    pass(gpu.as_mut(), &weights, &batch, &mut found)?;
     let (mut all, mut copies) = (Vec::new(), Vec::new());
     let mut equal = true;
     // Its memory is there before the time begins, as a worker's is.
     let mut again = Passed::of(&weights);
-    pass(card.as_mut(), &weights, &batch, &mut again)?;
+    pass(gpu.as_mut(), &weights, &batch, &mut again)?;
     for _ in 1..PASSES {
-        pass(card.as_mut(), &weights, &batch, &mut again)?;
+        pass(gpu.as_mut(), &weights, &batch, &mut again)?;
         equal &= again.loss.to_bits() == found.loss.to_bits() && again.gradient[..] == found.gradient[..];
         all.push(microseconds(again.took));
         copies.push(microseconds(again.copied));
     }
     let away = f64::from((found.loss - expected.loss).abs() / expected.loss.abs());
     println!(
-        "card loss={} away={away:.1e} gradient={:.1e} again={} us={:.1} copy={:.1}",
+        "gpu loss={} away={away:.1e} gradient={:.1e} again={} us={:.1} copy={:.1}",
         found.loss,
         distance(&found.gradient, &expected.gradient),
         if equal { "equal" } else { "different" },

@@ -1,8 +1,8 @@
-//! A graphics card that a learner computes on, with its copies of the weights and the gradient there.
+//! A GPU that a learner computes on, with its copies of the weights and the gradient there.
 //!
 //! Strategies work on flat memory of the host, whatever computes: what they send, average and update is there. So the weights of a
-//! layer are copied to the card before its forward pass, and its gradient comes back after its backward pass, each in a phase of its
-//! own. Operations on a card run behind the caller's back; a learner waits for them before it returns, so that each phase holds its
+//! layer are copied to the GPU before its forward pass, and its gradient comes back after its backward pass, each in a phase of its
+//! own. Operations on a GPU run behind the caller's back; a learner waits for them before it returns, so that each phase holds its
 //! own work. Sums are in 32 bits and in an order that does not change from run to run: neither TensorFloat-32 nor algorithms that
 //! add in any order.
 
@@ -10,18 +10,18 @@ use super::flat::{View, ViewMut};
 use std::ops::Range;
 use tch::{Device, Kind, TchError, Tensor};
 
-/// The card, and what the learner holds there.
-pub(super) struct Card {
+/// The GPU, and what the learner holds there.
+pub(super) struct Gpu {
     index: u32,
     weights: Tensor,
     gradient: Tensor,
 }
 
-impl Card {
-    /// The card with this number, from 0.
+impl Gpu {
+    /// The GPU with this number, from 0.
     pub(super) fn open(index: u32) -> Result<Self, TchError> {
-        torch_native::use_cards()?;
-        let count = torch_native::cards();
+        torch_native::use_gpus()?;
+        let count = torch_native::gpus();
         if index >= count {
             return Err(TchError::Torch(missing(count)));
         }
@@ -59,7 +59,7 @@ impl Card {
         self.gradient.shallow_clone()
     }
 
-    /// Copies the weights of `span` to the card.
+    /// Copies the weights of `span` to the GPU.
     pub(super) fn upload(&self, weights: &[f32], span: Range<usize>) -> Result<(), TchError> {
         let own = weights.get(span.clone()).ok_or_else(|| short(weights.len(), &span))?;
         let host = View::new(own, &[own.len() as i64])?;
@@ -67,7 +67,7 @@ impl Card {
         self.settle()
     }
 
-    /// Copies the gradient of `span` from the card.
+    /// Copies the gradient of `span` from the GPU.
     pub(super) fn download(&self, span: Range<usize>, gradient: &mut [f32]) -> Result<(), TchError> {
         if span.len() != gradient.len() || span.end > self.gradient.numel() {
             return Err(short(gradient.len(), &span));
@@ -78,16 +78,16 @@ impl Card {
 
     /// Waits until all that was asked of it is done.
     pub(super) fn settle(&self) -> Result<(), TchError> {
-        torch_native::settle_card(self.index)
+        torch_native::settle_gpu(self.index)
     }
 }
 
 fn missing(count: u32) -> String {
     match count {
-        0 => "libtorch sees no graphics card on this machine".to_owned(),
-        1 => "libtorch sees one graphics card on this machine, `cuda:0`".to_owned(),
+        0 => "libtorch sees no GPU on this machine".to_owned(),
+        1 => "libtorch sees one GPU on this machine, `cuda:0`".to_owned(),
         more => {
-            format!("libtorch sees {more} graphics cards on this machine, `cuda:0` to `cuda:{}`", more - 1)
+            format!("libtorch sees {more} GPUs on this machine, `cuda:0` to `cuda:{}`", more - 1)
         }
     }
 }
