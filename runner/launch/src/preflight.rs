@@ -4,6 +4,7 @@ mod files;
 mod memory;
 
 use crate::Inventory;
+use crate::local::gpus::VISIBLE;
 use files::{checkpoints_of, kept_of, passing_snapshots_of};
 use memory::Needs;
 use recipe::{Access, Node, Placement, Role, RunSpec};
@@ -154,8 +155,8 @@ fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
 
 /// Workers that are to compute on GPUs that the machine does not have.
 fn gpus(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern> {
-    // A variable of the inventory may leave other GPUs.
-    let there = free.gpus.filter(|_| node.environment.is_empty())?;
+    // The inventory may leave the node's workers other GPUs than a login sees.
+    let there = free.gpus.filter(|_| !node.environment.contains_key(VISIBLE))?;
     let missing =
         specs.iter().flat_map(|spec| gpus_of(spec, &node.name)).filter(|gpu| *gpu >= there).min()?;
     let have = match there {
@@ -263,6 +264,11 @@ mod tests {
         assert_eq!(with(&spec, Some(2)), []);
         assert!(with(&spec, Some(1))[0].cure.contains("share one"));
         assert!(with(&spec, Some(0))[0].cure.contains("cpu"));
+        let variable = |name: &str| [(name.to_owned(), "2".to_owned())].into();
+        spec.cluster.nodes[0].environment = variable("MALLOC_ARENA_MAX");
+        assert_eq!(with(&spec, Some(0)).len(), 1);
+        spec.cluster.nodes[0].environment = variable("CUDA_VISIBLE_DEVICES");
+        assert_eq!(with(&spec, Some(0)), []);
     }
 
     #[test]

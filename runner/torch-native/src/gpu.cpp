@@ -22,8 +22,8 @@ constexpr bool WARN_ONLY = true;
 
 extern "C" {
 
-// Loads the library, once, and has it compute in 32 bits with algorithms whose sums have one order; those of cuBLAS have it where
-// CUBLAS_WORKSPACE_CONFIG is ":4096:8".
+// Loads the library and has it compute in 32 bits with algorithms whose sums have one order; those of cuBLAS have it where
+// CUBLAS_WORKSPACE_CONFIG is ":4096:8". A second call changes nothing.
 bool bakeoff_gpus_use(char *error, std::size_t room) {
     const auto work = [&] {
         if (dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) {

@@ -2,7 +2,6 @@
 
 use crate::failure::attempt;
 use std::ffi::c_char;
-use std::sync::Once;
 use tch::TchError;
 
 #[expect(unsafe_code, reason = "functions of C++; their contracts are in gpu.cpp")]
@@ -18,21 +17,13 @@ unsafe extern "C" {
 /// # Errors
 /// This libtorch has no library for GPUs, or a library that it needs is missing.
 pub fn use_gpus() -> Result<(), TchError> {
-    static LOADED: Once = Once::new();
-    let mut result = Ok(());
-    if !LOADED.is_completed() {
-        result = attempt(|text, room| {
-            #[expect(unsafe_code, reason = "a function of C++; its contract is in gpu.cpp")]
-            // SAFETY: the text has room for `room` bytes.
-            unsafe {
-                bakeoff_gpus_use(text, room)
-            }
-        });
-    }
-    if result.is_ok() {
-        LOADED.call_once(|| {});
-    }
-    result
+    attempt(|text, room| {
+        #[expect(unsafe_code, reason = "a function of C++; its contract is in gpu.cpp")]
+        // SAFETY: the text has room for `room` bytes.
+        unsafe {
+            bakeoff_gpus_use(text, room)
+        }
+    })
 }
 
 /// Number of GPUs of this machine; none before [`use_gpus`].

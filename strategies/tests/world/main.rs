@@ -7,6 +7,7 @@ mod coded_memory;
 mod coded_sums;
 mod collectives;
 mod custom;
+mod device;
 mod elastic;
 mod elastic_lost;
 mod elastic_pull;

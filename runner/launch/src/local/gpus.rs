@@ -8,7 +8,7 @@ const LISTED: &str = "/proc/driver/nvidia/gpus";
 /// Devices of GPUs that nothing lists: of containers without the driver's folder, of Tegra, and of Windows.
 const UNLISTED: [&str; 3] = ["/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg"];
 /// The GPUs that a process may use, as a queue of jobs sets it: numbers or names with commas between them.
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The models of the GPUs that a process may use; `None` where they are not listed although there may be some.
 pub(super) fn gpus() -> Option<Vec<String>> {

@@ -2,7 +2,7 @@
 //! share its directory.
 
 pub(crate) mod environment;
-mod gpus;
+pub(crate) mod gpus;
 mod host;
 mod machine;
 mod network;

@@ -54,7 +54,8 @@ impl HostTable {
             data: self.data.clone(),
             worker: self.worker.clone(),
             libtorch: self.libtorch.clone(),
-            device: self.device.unwrap_or_default(),
+            // Where the table names none it is the recipe's, which comes later.
+            device: Device::Cpu,
             environment: self.environment.clone(),
         }
     }

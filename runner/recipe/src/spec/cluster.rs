@@ -1,5 +1,6 @@
 //! Which rank runs where.
 
+use super::device::Device;
 use super::node::{Access, Node, Tunnel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,14 +39,16 @@ impl Cluster {
     /// The GPU that a rank computes on; `None` for the processors, which servers always take.
     pub fn gpu(&self, rank: usize) -> Option<u32> {
         let seat = self.seats.get(rank).filter(|seat| seat.role == Role::Worker)?;
+        let node = self.nodes.get(seat.node as usize).filter(|node| node.device != Device::Cpu)?;
         let before = self.seats[..rank].iter().filter(|other| *other == seat).count() as u32;
-        self.nodes.get(seat.node as usize)?.device.gpu(before)
+        node.device.gpu(before)
     }
 
     /// The first machine on which workers compute on GPUs.
     pub fn with_gpus(&self) -> Option<&Node> {
-        let gpus = (0..self.seats.len()).find(|rank| self.gpu(*rank).is_some())?;
-        self.nodes.get(self.seats[gpus].node as usize)
+        let workers = self.seats.iter().filter(|seat| seat.role == Role::Worker);
+        let mut machines = workers.filter_map(|seat| self.nodes.get(seat.node as usize));
+        machines.find(|node| node.device != Device::Cpu)
     }
 
     /// Whether all ranks run on the machine of the driver.
