@@ -1,6 +1,6 @@
 //! What was emulated, and how accurately: a page never shows an emulated time as if the machine had measured it.
 
-use super::masthead::TrustMark;
+use super::trust_mark::TrustMark;
 use crate::findings::Findings;
 use crate::number_format;
 use record::{Emulated, EmulationRecord, Nanos};

@@ -36,6 +36,8 @@ mod spread;
 mod staleness;
 mod target_label;
 mod timeline;
+mod trust_mark;
+mod trust_marks;
 mod tuned;
 mod verdicts;
 mod waiting;

@@ -1,6 +1,6 @@
 //! The mark of the first screen that says what the recipe lets go wrong, and whether the times show it.
 
-use super::masthead::TrustMark;
+use super::trust_mark::TrustMark;
 use crate::findings::Findings;
 use recipe::{FaultAction, PlannedFault};
 use store::RunRow;

@@ -1,7 +1,7 @@
 //! What a reader needs to repeat the sweep: recipe, commands, machines, digests, and the data itself.
 
 use super::condition_title;
-use super::masthead::short;
+use super::trust_marks::short;
 use crate::Options;
 use crate::chart::Table;
 use crate::data::{Data, Download};
