@@ -56,9 +56,12 @@ const show = (settings) => {
   document.getElementById("theme-system").checked = true;
   for (const [name, input] of themes) if (asked("theme").has(name)) input.checked = true;
 };
-const go = (place) => {
+const unfold = (place) => {
   const fold = place?.closest("details");
   if (fold) fold.open = true;
+};
+const go = (place) => {
+  unfold(place);
   place?.scrollIntoView();
 };
 const restore = () => {
@@ -87,5 +90,9 @@ write(location.href);
 // A browser may fill in what was chosen before the page was loaded again. A link that was followed before this event has an address without
 // the view, and an event of its own.
 addEventListener("pageshow", () => {
-  if (history.state?.view === true) show(partsOfAddress().settings);
+  if (history.state?.view !== true) return;
+  const { place, settings } = partsOfAddress();
+  show(settings);
+  // That its condition is open may not stand in the address yet.
+  unfold(place);
 });

@@ -173,6 +173,13 @@ fn conditions_are_opened_by_the_address() {
     // The name of a condition alone leads to it.
     let address = "#condition-3&open=condition-1&open=condition-3";
     assert_eq!(tried(&browser, &html, "#condition-3", look), json!([["condition-3"], all, address]));
+    // The page is shown before the address says that the condition is open.
+    let shown_early = "
+        history.replaceState({ view: true }, '', '#condition-3');
+        document.getElementById('condition-3').open = false;
+        dispatchEvent(new Event('pageshow'));
+        return document.getElementById('condition-3').open;";
+    assert_eq!(tried(&browser, &html, "#condition-3", shown_early), json!(true));
 }
 
 #[test]
