@@ -6,6 +6,9 @@ use std::io;
 
 const GIB: u64 = 1 << 30;
 
+/// The variable that leaves a process some of a machine's GPUs, as queues of jobs set it: numbers or names with commas between them.
+pub(crate) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
+
 /// The facts about one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {

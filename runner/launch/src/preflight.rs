@@ -4,7 +4,7 @@ mod files;
 mod memory;
 
 use crate::Inventory;
-use crate::local::gpus::VISIBLE;
+use crate::node_facts::VISIBLE_GPUS;
 use files::{checkpoints_of, kept_of, passing_snapshots_of};
 use memory::Needs;
 use recipe::{Access, Node, Placement, Role, RunSpec};
@@ -156,7 +156,7 @@ fn cores(parts: &[Part<'_>], free: FreeResources) -> Option<Concern> {
 /// Workers that are to compute on GPUs that the machine does not have.
 fn gpus(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern> {
     // The inventory may leave the node's workers other GPUs than a login sees.
-    let there = free.gpus.filter(|_| !node.environment.contains_key(VISIBLE))?;
+    let there = free.gpus.filter(|_| !node.environment.contains_key(VISIBLE_GPUS))?;
     let missing =
         specs.iter().flat_map(|spec| gpus_of(spec, &node.name)).filter(|gpu| *gpu >= there).min()?;
     let have = match there {

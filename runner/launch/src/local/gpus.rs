@@ -1,5 +1,6 @@
 //! The GPUs of this machine, as NVIDIA's driver lists them and a queue of jobs leaves them.
 
+use crate::node_facts::VISIBLE_GPUS;
 use std::fs;
 use std::path::Path;
 
@@ -7,8 +8,6 @@ use std::path::Path;
 const LISTED: &str = "/proc/driver/nvidia/gpus";
 /// Devices of GPUs that nothing lists: of containers without the driver's folder, of Tegra, and of Windows.
 const UNLISTED: [&str; 3] = ["/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg"];
-/// The GPUs that a process may use, as a queue of jobs sets it: numbers or names with commas between them.
-pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The models of the GPUs that a process may use; `None` where they are not listed although there may be some.
 pub(super) fn gpus() -> Option<Vec<String>> {
@@ -16,7 +15,7 @@ pub(super) fn gpus() -> Option<Vec<String>> {
     if listed.is_empty() && UNLISTED.iter().any(|device| Path::new(device).exists()) {
         return None;
     }
-    Some(match std::env::var(VISIBLE) {
+    Some(match std::env::var(VISIBLE_GPUS) {
         Ok(names) => visible(&listed, &names),
         Err(_) => listed,
     })

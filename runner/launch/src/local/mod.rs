@@ -2,7 +2,7 @@
 //! share its directory.
 
 pub(crate) mod environment;
-pub(crate) mod gpus;
+mod gpus;
 mod host;
 mod machine;
 mod network;
