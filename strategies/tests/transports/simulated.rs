@@ -1,12 +1,12 @@
 //! The simulator, as far as the contract applies: it has no wall's clock, and credits without end unless a world says
 //! otherwise. The tests of faults show what becomes of its ranks when others die.
 
-use crate::contract::{self, LanePosition, World};
 use record::{LaneId, Rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use strategies::sim;
 use strategies::{LaneBody, StepError, Transport, panic_text};
+use transport_contract::{LanePosition, World};
 
 struct Simulated;
 
@@ -42,16 +42,16 @@ impl<const WINDOW: u64> World for Bounded<WINDOW> {
     }
 }
 
-contract::world_tests!(Simulated);
+transport_contract::world_tests!(Simulated);
 
 #[test]
 fn with_little_room_vectors_are_summed_too() {
     for ranks in [2, 3, 4, 8] {
-        contract::sums::all_lengths::<Bounded<{ contract::LITTLE }>>(ranks);
+        transport_contract::sums::all_lengths::<Bounded<{ transport_contract::LITTLE }>>(ranks);
     }
 }
 
 #[test]
 fn with_little_room_a_ring_in_which_all_send_first_does_not_block() {
-    contract::traffic::ring::<Bounded<{ contract::LITTLE }>>(4, 80 << 10, 3);
+    transport_contract::traffic::ring::<Bounded<{ transport_contract::LITTLE }>>(4, 80 << 10, 3);
 }

@@ -1,6 +1,6 @@
 //! Ranks that are threads, each with a handle that a test can act on.
 
-use super::{LITTLE, LanePosition, PATIENCE, World};
+use crate::{LITTLE, LanePosition, PATIENCE, World};
 use record::Rank;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use strategies::Transport;
 
 /// One rank of a transport, in the hands of a test. Dropping it without [`Member::close`] is a crash.
-pub(crate) trait Member: Sized + Send + Sync + 'static {
+pub trait Member: Sized + Send + Sync + 'static {
     /// What must outlive the ranks.
     type Ground: Send;
 
@@ -43,7 +43,7 @@ pub(crate) fn close<M: Member>(ground: M::Ground, members: Vec<M>) {
 }
 
 /// The world of such ranks.
-pub(crate) struct Crew<M>(PhantomData<M>);
+pub struct Crew<M>(PhantomData<M>);
 
 impl<M: Member> World for Crew<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
@@ -53,7 +53,7 @@ impl<M: Member> World for Crew<M> {
 }
 
 /// The same world with little room.
-pub(crate) struct Narrow<M>(PhantomData<M>);
+pub struct Narrow<M>(PhantomData<M>);
 
 impl<M: Member> World for Narrow<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
