@@ -1,11 +1,11 @@
 //! Ranks as threads of one process.
 
-use crate::contract::{self, Crew, Member};
 use record::{Clock, Nanos, Work};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use strategies::Transport;
 use strategies::in_process::InProcessRank;
+use transport_contract::{Crew, TestMember};
 
 struct RealClock(Instant);
 
@@ -16,30 +16,40 @@ impl Clock for RealClock {
     fn spend(&self, _: Work) {}
 }
 
-impl Member for InProcessRank {
+/// A rank of its own thread.
+struct ThreadRank(InProcessRank);
+
+impl ThreadRank {
+    fn every(ranks: Vec<InProcessRank>) -> ((), Vec<Self>) {
+        ((), ranks.into_iter().map(Self).collect())
+    }
+}
+
+impl TestMember for ThreadRank {
     type Ground = ();
 
     fn all(ranks: u32, patience: Duration) -> ((), Vec<Self>) {
-        ((), InProcessRank::all(ranks, patience, Arc::new(RealClock(Instant::now()))))
+        Self::every(InProcessRank::all(ranks, patience, Arc::new(RealClock(Instant::now()))))
     }
 
     fn narrow(ranks: u32, patience: Duration, window: u64) -> ((), Vec<Self>) {
-        ((), InProcessRank::all_with_window(ranks, patience, Arc::new(RealClock(Instant::now())), window))
+        let clock = Arc::new(RealClock(Instant::now()));
+        Self::every(InProcessRank::all_with_window(ranks, patience, clock, window))
     }
 
     fn transport(&self) -> Box<dyn Transport> {
-        InProcessRank::transport(self)
+        self.0.transport()
     }
 
     fn stop(&self) {
-        InProcessRank::stop(self);
+        self.0.stop();
     }
 
     fn close(self) -> Result<(), String> {
-        InProcessRank::close(self);
+        self.0.close();
         Ok(())
     }
 }
 
-contract::world_tests!(Crew<InProcessRank>);
-contract::member_tests!(InProcessRank);
+transport_contract::world_tests!(Crew<ThreadRank>);
+transport_contract::member_tests!(ThreadRank);

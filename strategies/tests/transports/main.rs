@@ -10,8 +10,6 @@ use strategies::*;
 #[expect(dead_code, unreachable_pub, reason = "they are compiled, not used")]
 #[path = "../../src/algorithm/mod.rs"]
 mod algorithm;
-#[path = "../contract/mod.rs"]
-mod contract;
 mod in_process;
 mod simulated;
 

@@ -1,16 +1,16 @@
 //! The simulator, as far as the contract applies: it has no wall's clock, and credits without end unless a world says
 //! otherwise. The tests of faults show what becomes of its ranks when others die.
 
-use crate::contract::{self, LanePosition, World};
 use record::{LaneId, Rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use strategies::sim;
 use strategies::{LaneBody, StepError, Transport, panic_text};
+use transport_contract::{LanePosition, TestWorld};
 
 struct Simulated;
 
-impl World for Simulated {
+impl TestWorld for Simulated {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         Bounded::<{ u64::MAX }>::run(ranks, lanes, body);
     }
@@ -19,7 +19,7 @@ impl World for Simulated {
 /// A bounded number of bytes may be on their way to one peer.
 struct Bounded<const WINDOW: u64>;
 
-impl<const WINDOW: u64> World for Bounded<WINDOW> {
+impl<const WINDOW: u64> TestWorld for Bounded<WINDOW> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         let body = Arc::new(body);
         let mut world = sim::World::new(7);
@@ -42,16 +42,16 @@ impl<const WINDOW: u64> World for Bounded<WINDOW> {
     }
 }
 
-contract::world_tests!(Simulated);
+transport_contract::world_tests!(Simulated);
 
 #[test]
 fn with_little_room_vectors_are_summed_too() {
     for ranks in [2, 3, 4, 8] {
-        contract::sums::all_lengths::<Bounded<{ contract::LITTLE }>>(ranks);
+        transport_contract::sums::all_lengths::<Bounded<{ transport_contract::LITTLE }>>(ranks);
     }
 }
 
 #[test]
 fn with_little_room_a_ring_in_which_all_send_first_does_not_block() {
-    contract::traffic::ring::<Bounded<{ contract::LITTLE }>>(4, 80 << 10, 3);
+    transport_contract::traffic::ring::<Bounded<{ transport_contract::LITTLE }>>(4, 80 << 10, 3);
 }

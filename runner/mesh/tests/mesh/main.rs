@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a test")]
 
 mod briefing;
-#[path = "../../../../strategies/tests/contract/mod.rs"]
-mod contract;
 mod control;
 mod fixture;
 mod leaving;

@@ -1,6 +1,5 @@
 //! The data plane over TCP, on loopback.
 
-use crate::contract::{self, LanePosition, World};
 use crate::fixture::{PATIENCE, RealClock, briefing, sockets};
 use mesh::{DataPlane, Member, MeshError};
 use record::Rank;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use strategies::Transport;
+use transport_contract::{LanePosition, TestWorld};
 
 /// Addresses without a listener.
 fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
@@ -18,7 +18,7 @@ fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
 
 struct Network;
 
-impl World for Network {
+impl TestWorld for Network {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         assert_eq!(lanes, 1, "one is enough here");
         let (body, addresses) = (Arc::new(body), Arc::new(free_addresses(ranks)));
@@ -42,17 +42,17 @@ impl World for Network {
 
 #[test]
 fn messages_keep_their_order() {
-    contract::traffic::order::<Network>(3);
+    transport_contract::traffic::order::<Network>(3);
 }
 
 #[test]
 fn all_sizes_arrive() {
-    contract::traffic::sizes::<Network>(&[0, 1, 65_535, 65_536, 65_537, 3_000_001, 20 << 20, 1]);
+    transport_contract::traffic::sizes::<Network>(&[0, 1, 65_535, 65_536, 65_537, 3_000_001, 20 << 20, 1]);
 }
 
 #[test]
 fn a_ring_sends_first() {
-    contract::traffic::ring::<Network>(4, 8 << 20, 2);
+    transport_contract::traffic::ring::<Network>(4, 8 << 20, 2);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Peers that are processes of their own: killed, stopped, and come again.
 
-use crate::contract::PATIENCE;
 use crate::fixture::{RealClock, briefing, sockets};
 use bytes::Bytes;
 use mesh::{Briefing, DataPlane, Member, write_briefing};
@@ -13,6 +12,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use strategies::{Kind, Packet, Senders, StepError, Tag, Wanted};
+use transport_contract::PATIENCE;
 
 const MIB: usize = 1 << 20;
 /// A deadline that is meant to be reached.

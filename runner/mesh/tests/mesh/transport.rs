@@ -1,6 +1,5 @@
 //! The data plane keeps the contract of transports, over real sockets and with shared memory.
 
-use crate::contract::{self, Crew, Member};
 use crate::fixture::{self, Ranks};
 use mesh::DataPlane;
 use recipe::PayloadPath;
@@ -8,36 +7,40 @@ use record::Rank;
 use std::time::Duration;
 use strategies::{Kind, Packet, Tag, Transport};
 use tempfile::TempDir;
+use transport_contract::{Crew, TestMember};
 
 fn ranks_of(sockets: &TempDir, count: u32, peer: Duration, transport: PayloadPath) -> Ranks<'_> {
     Ranks { sockets: sockets.path(), count, peer, transport }
 }
 
-impl Member for DataPlane {
+/// A data plane whose payloads go through sockets.
+struct SocketPlane(DataPlane);
+
+impl TestMember for SocketPlane {
     type Ground = TempDir;
 
     fn all(ranks: u32, patience: Duration) -> (TempDir, Vec<Self>) {
         let sockets = fixture::sockets();
         let planes = ranks_of(&sockets, ranks, patience, PayloadPath::Zeromq).open();
-        (sockets, planes)
+        (sockets, planes.into_iter().map(Self).collect())
     }
 
     fn narrow(ranks: u32, patience: Duration, window: u64) -> (TempDir, Vec<Self>) {
         let sockets = fixture::sockets();
         let planes = ranks_of(&sockets, ranks, patience, PayloadPath::Zeromq).open_narrow(window);
-        (sockets, planes)
+        (sockets, planes.into_iter().map(Self).collect())
     }
 
     fn transport(&self) -> Box<dyn Transport> {
-        DataPlane::transport(self)
+        self.0.transport()
     }
 
     fn stop(&self) {
-        DataPlane::stop(self);
+        self.0.stop();
     }
 
     fn close(self) -> Result<(), String> {
-        DataPlane::close(self, fixture::PATIENCE).map_err(|error| error.to_string())
+        self.0.close(fixture::PATIENCE).map_err(|error| error.to_string())
     }
 
     fn is_left_tidy(sockets: &TempDir) {
@@ -48,7 +51,7 @@ impl Member for DataPlane {
 /// A data plane whose ranks share memory.
 struct SharingPlane(DataPlane);
 
-impl Member for SharingPlane {
+impl TestMember for SharingPlane {
     type Ground = TempDir;
 
     fn all(ranks: u32, patience: Duration) -> (TempDir, Vec<Self>) {
@@ -72,22 +75,22 @@ impl Member for SharingPlane {
     }
 
     fn close(self) -> Result<(), String> {
-        Member::close(self.0)
+        SocketPlane(self.0).close()
     }
 
     fn is_left_tidy(sockets: &TempDir) {
-        DataPlane::is_left_tidy(sockets);
+        SocketPlane::is_left_tidy(sockets);
     }
 }
 
-contract::world_tests!(Crew<DataPlane>);
-contract::member_tests!(DataPlane);
+transport_contract::world_tests!(Crew<SocketPlane>);
+transport_contract::member_tests!(SocketPlane);
 
 mod shared_memory {
-    use super::{Crew, SharingPlane, contract};
+    use super::{Crew, SharingPlane};
 
-    contract::world_tests!(Crew<SharingPlane>);
-    contract::member_tests!(SharingPlane);
+    transport_contract::world_tests!(Crew<SharingPlane>);
+    transport_contract::member_tests!(SharingPlane);
 }
 
 /// More small messages than the line to a peer and its list of loans hold, so that some go through the socket between others

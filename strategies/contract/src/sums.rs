@@ -1,6 +1,6 @@
 //! Vectors over a transport: every all-reduce, for every number of elements around the number of ranks.
 
-use super::World;
+use crate::TestWorld;
 use record::{Clock, Nanos, PhaseClock, Rank, Trace, Work};
 use std::sync::Arc;
 use strategies::collective::{
@@ -26,7 +26,7 @@ fn own(rank: u32, elements: usize) -> Vec<f32> {
 }
 
 /// No element, fewer elements than ranks, as many, and more.
-pub(crate) fn all_lengths<W: World>(ranks: u32) {
+pub fn all_lengths<W: TestWorld>(ranks: u32) {
     W::run(ranks, 1, |place, transport| {
         let everyone: Arc<[Rank]> = (0..place.ranks).map(Rank).collect();
         let group = Group::new(&everyone, place.rank).unwrap();

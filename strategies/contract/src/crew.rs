@@ -1,6 +1,6 @@
 //! Ranks that are threads, each with a handle that a test can act on.
 
-use super::{LITTLE, LanePosition, PATIENCE, World};
+use crate::{LITTLE, LanePosition, PATIENCE, TestWorld};
 use record::Rank;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 use strategies::Transport;
 
-/// One rank of a transport, in the hands of a test. Dropping it without [`Member::close`] is a crash.
-pub(crate) trait Member: Sized + Send + Sync + 'static {
+/// One rank of a transport, in the hands of a test. Dropping it without [`TestMember::close`] is a crash.
+pub trait TestMember: Sized + Send + Sync + 'static {
     /// What must outlive the ranks.
     type Ground: Send;
 
@@ -33,7 +33,7 @@ pub(crate) trait Member: Sized + Send + Sync + 'static {
 }
 
 /// Lets all ranks leave at once, as they do when a run ends.
-pub(crate) fn close<M: Member>(ground: M::Ground, members: Vec<M>) {
+pub(crate) fn close<M: TestMember>(ground: M::Ground, members: Vec<M>) {
     let closing: Vec<_> =
         members.into_iter().map(|member| thread::spawn(move || member.close().unwrap())).collect();
     for thread in closing {
@@ -43,9 +43,9 @@ pub(crate) fn close<M: Member>(ground: M::Ground, members: Vec<M>) {
 }
 
 /// The world of such ranks.
-pub(crate) struct Crew<M>(PhantomData<M>);
+pub struct Crew<M>(PhantomData<M>);
 
-impl<M: Member> World for Crew<M> {
+impl<M: TestMember> TestWorld for Crew<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         let (ground, members) = M::all(ranks, PATIENCE);
         run(&ground, members, lanes, body);
@@ -53,16 +53,16 @@ impl<M: Member> World for Crew<M> {
 }
 
 /// The same world with little room.
-pub(crate) struct Narrow<M>(PhantomData<M>);
+pub struct NarrowCrew<M>(PhantomData<M>);
 
-impl<M: Member> World for Narrow<M> {
+impl<M: TestMember> TestWorld for NarrowCrew<M> {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         let (ground, members) = M::narrow(ranks, PATIENCE, LITTLE);
         run(&ground, members, lanes, body);
     }
 }
 
-fn run<M: Member>(
+fn run<M: TestMember>(
     ground: &M::Ground,
     members: Vec<M>,
     lanes: u32,

@@ -1,13 +1,13 @@
 //! Messages between ranks that do what they should: order, sizes, tags, kinds.
 
-use super::World;
+use crate::TestWorld;
 use bytes::Bytes;
 use record::Rank;
 use std::collections::BTreeMap;
 use strategies::{Kind, Packet, Senders, StepError, Tag};
 
 /// Bytes that no other message has.
-pub(crate) fn pattern(size: usize, seed: u64) -> Packet {
+pub fn pattern(size: usize, seed: u64) -> Packet {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(size + 8);
     while bytes.len() < size {
@@ -19,13 +19,13 @@ pub(crate) fn pattern(size: usize, seed: u64) -> Packet {
 }
 
 /// Compares without printing megabytes.
-pub(crate) fn assert_same(got: &Packet, size: usize, seed: u64) {
+pub fn assert_same(got: &Packet, size: usize, seed: u64) {
     assert_eq!(got.0.len(), size, "size of message {seed}");
     assert!(*got == pattern(size, seed), "contents of message {seed}");
 }
 
 /// Between two ranks, messages of a kind arrive complete, once, in order.
-pub(crate) fn order<W: World>(ranks: u32) {
+pub fn order<W: TestWorld>(ranks: u32) {
     const MESSAGES: u64 = 300;
     W::run(ranks, 1, |place, mut transport| {
         for step in 1..=MESSAGES {
@@ -47,7 +47,7 @@ pub(crate) fn order<W: World>(ranks: u32) {
 }
 
 /// All sizes arrive as they were sent, nothing and everything in between; the tag's fields survive.
-pub(crate) fn sizes<W: World>(sizes: &'static [usize]) {
+pub fn sizes<W: TestWorld>(sizes: &'static [usize]) {
     W::run(2, 1, move |place, mut transport| {
         let peer = place.after(1);
         let tag =
@@ -64,7 +64,7 @@ pub(crate) fn sizes<W: World>(sizes: &'static [usize]) {
 }
 
 /// A ring in which all send first.
-pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
+pub fn ring<W: TestWorld>(ranks: u32, size: usize, rounds: u64) {
     W::run(ranks, 1, move |place, mut transport| {
         let (next, before) = (place.after(1), place.after(place.ranks - 1));
         for step in 1..=rounds {
@@ -77,7 +77,7 @@ pub(crate) fn ring<W: World>(ranks: u32, size: usize, rounds: u64) {
 }
 
 /// Kinds do not wait for each other: the lane that reads one is not held up by messages that are not read yet.
-pub(crate) fn kinds<W: World>() {
+pub fn kinds<W: TestWorld>() {
     W::run(3, 4, |place, mut transport| {
         let kind = Kind::ALL[place.lane as usize];
         for step in 1..=100 {
@@ -100,7 +100,7 @@ pub(crate) fn kinds<W: World>() {
 }
 
 /// One lane may leave messages of two kinds and read them in another order than they were sent.
-pub(crate) fn sorted_by_kind<W: World>() {
+pub fn sorted_by_kind<W: TestWorld>() {
     W::run(2, 1, |place, mut transport| {
         let peer = place.after(1);
         for kind in Kind::ALL {
@@ -114,7 +114,7 @@ pub(crate) fn sorted_by_kind<W: World>() {
 }
 
 /// `recv_any` takes each message of the kind once, in the order of each sender.
-pub(crate) fn from_anyone<W: World>(ranks: u32) {
+pub fn from_anyone<W: TestWorld>(ranks: u32) {
     W::run(ranks, 1, |place, mut transport| {
         const EACH: u64 = 50;
         if place.rank != Rank(0) {
@@ -140,7 +140,7 @@ pub(crate) fn from_anyone<W: World>(ranks: u32) {
 }
 
 /// A tag is a check: another one than the expected is an error that names both.
-pub(crate) fn unexpected<W: World>() {
+pub fn unexpected<W: TestWorld>() {
     W::run(2, 1, |place, mut transport| {
         let (sent, wanted) = (Tag::new(Kind::Ask, 4), Tag::new(Kind::Ask, 5));
         if place.rank == Rank(0) {
@@ -154,7 +154,7 @@ pub(crate) fn unexpected<W: World>() {
 
 /// One message of a GiB between two ranks, where the machine has the memory for it: it is in memory twice.
 #[expect(clippy::print_stderr, reason = "what does not run is said")]
-pub(crate) fn gibibyte<W: World>() {
+pub fn gibibyte<W: TestWorld>() {
     const SIZE: usize = 1 << 30;
     const BLOCK: usize = 1 << 20;
     if memory_available() < 3 << 30 {

@@ -1,7 +1,7 @@
 //! Ranks that stop, fall silent, leave or crash, and receivers that do not read.
 
-use super::crew::{Member, close};
-use super::{LITTLE, PATIENCE};
+use crate::crew::{TestMember, close};
+use crate::{LITTLE, PATIENCE};
 use bytes::Bytes;
 use record::{Nanos, Rank};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Drop for Weighed {
 }
 
 /// A wait in vain ends after its deadline and says who waited, for whom, for what, and how long.
-pub(crate) fn silence<M: Member>() {
+pub fn silence<M: TestMember>() {
     let (ground, members) = M::all(2, SHORT);
     let mut transport = members[1].transport();
     let begin = Instant::now();
@@ -84,7 +84,7 @@ pub(crate) fn silence<M: Member>() {
 }
 
 /// Who waits for one rank is not kept waiting by another that sends.
-pub(crate) fn noise_of_others<M: Member>() {
+pub fn noise_of_others<M: TestMember>() {
     let (ground, members) = M::all(3, SHORT);
     let (mut waiting, mut noisy) = (members[0].transport(), members[2].transport());
     let over = Arc::new(AtomicBool::new(false));
@@ -108,7 +108,7 @@ pub(crate) fn noise_of_others<M: Member>() {
 
 /// A receiver that takes nothing out holds its sender up when [`BOUND`] is on its way, and not before a message
 /// fits; what was sent can still be read, and then there is room again.
-pub(crate) fn unread<M: Member>() {
+pub fn unread<M: TestMember>() {
     // One wait is in vain; the others, of messages this long, must not be.
     const PATIENCE: Duration = Duration::from_secs(5);
     let (ground, members) = M::all(2, PATIENCE);
@@ -144,7 +144,7 @@ pub(crate) fn unread<M: Member>() {
 }
 
 /// Messages without a byte cannot be sent without end either.
-pub(crate) fn unread_empty<M: Member>() {
+pub fn unread_empty<M: TestMember>() {
     let (ground, members) = M::all(2, SHORT);
     let mut transport = members[0].transport();
     let sent =
@@ -154,7 +154,7 @@ pub(crate) fn unread_empty<M: Member>() {
 }
 
 /// What has room goes at once; what has none has it again when the receiver has taken something out.
-pub(crate) fn room<M: Member>() {
+pub fn room<M: TestMember>() {
     let (ground, members) = M::narrow(2, PATIENCE, LITTLE);
     let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
     assert!(sender.has_room(Rank(1), 100 * MIB), "alone, any size may travel");
@@ -182,7 +182,7 @@ pub(crate) fn room<M: Member>() {
 }
 
 /// Sizes that leave odd rests of credits, so that a receiver holds back what its sender needs.
-pub(crate) fn room_again<M: Member>() {
+pub fn room_again<M: TestMember>() {
     const SIZES: [usize; 9] = [40 * MIB, 20 * MIB, 63 * MIB, 1, 70 * MIB, 5 * MIB, 64 * MIB, 0, 1];
     let (ground, members) = M::all(2, PATIENCE);
     let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
@@ -199,7 +199,7 @@ pub(crate) fn room_again<M: Member>() {
 }
 
 /// Receives and sends that wait are cancelled by a stop, and so is whatever comes later; the peer is not.
-pub(crate) fn stopped<M: Member>() {
+pub fn stopped<M: TestMember>() {
     let (ground, members) = M::all(3, PATIENCE);
     let handle = || members[0].transport();
     let (mut one, mut any, mut full) = (handle(), handle(), handle());
@@ -229,7 +229,7 @@ pub(crate) fn stopped<M: Member>() {
 }
 
 /// A rank that waits for a crashed one learns it at once; the others continue with each other.
-pub(crate) fn crash<M: Member>() {
+pub fn crash<M: TestMember>() {
     let (_ground, mut members) = M::all(3, PATIENCE);
     let mut crashing = members[2].transport();
     crashing.send(Rank(0), tag(1), packet(10)).unwrap();
@@ -256,7 +256,7 @@ pub(crate) fn crash<M: Member>() {
 }
 
 /// Messages from before the end of a rank arrive, even if they were not read yet; later ones never come.
-pub(crate) fn goodbye<M: Member>() {
+pub fn goodbye<M: TestMember>() {
     let (ground, mut members) = M::all(3, PATIENCE);
     let early = members.remove(0);
     let mut transport = early.transport();
@@ -284,7 +284,7 @@ pub(crate) fn goodbye<M: Member>() {
 }
 
 /// The end of one rank leaves a server waiting for the others, that of the last does not.
-pub(crate) fn last_goodbye<M: Member>() {
+pub fn last_goodbye<M: TestMember>() {
     let (ground, mut members) = M::all(3, PATIENCE);
     let mut server = members[0].transport();
     let second = members.remove(1);
@@ -302,7 +302,7 @@ pub(crate) fn last_goodbye<M: Member>() {
 }
 
 /// A rank that does not exist is an error, at once.
-pub(crate) fn no_such_rank<M: Member>() {
+pub fn no_such_rank<M: TestMember>() {
     let (ground, members) = M::all(2, PATIENCE);
     let mut transport = members[0].transport();
     let errors = [transport.send(Rank(2), tag(1), packet(1)), transport.recv(Rank(7), tag(1)).map(drop)];
