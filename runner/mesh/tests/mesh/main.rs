@@ -8,6 +8,7 @@ mod contract;
 mod control;
 mod fixture;
 mod leaving;
+mod links;
 mod network;
 mod processes;
 mod strangers;

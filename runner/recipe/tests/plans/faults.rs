@@ -2,7 +2,7 @@
 
 use crate::desk::Desk;
 use crate::expansion::plan;
-use crate::problems::check;
+use crate::problems::{check, recipe};
 use recipe::{FaultAction, PlannedFault};
 use std::time::Duration;
 
@@ -56,6 +56,59 @@ fn a_plan_says_which_arms_end() {
 }
 
 #[test]
+fn a_plan_says_which_arms_need_a_link() {
+    let arm = |kind: &str| format!("[[strategy]]\nkind = \"{kind}\"\n");
+    let [ring, pairs, server] = [arm("d-sync"), arm("ad-psgd"), arm("easgd-async")];
+    let said = |arms: &str, link: &str| {
+        let fault = format!("[[faults]]\nkind = \"drop-link\"\nstep = 40\n{link}");
+        plan(&[arms, fault.as_str(), SHORT, TWO]).faults()
+    };
+    let words = "rank 0 loses its link with rank 1 at the beginning of its step 40";
+    let both = ring + &pairs;
+    assert_eq!(said(&both, "rank = 0\npeer = 1"), [format!("{words}, which ends runs of d-sync")]);
+    assert_eq!(said(&pairs, "rank = 0\npeer = 1"), [words]);
+    // One of two workers is left.
+    let words = "rank 0 loses its link with rank 2 at the beginning of its step 40";
+    assert_eq!(said(&server, "rank = 0\npeer = 2"), [words]);
+}
+
+#[test]
+fn links_that_carry_nothing_are_refused_by_the_strategy_that_needs_them_not() {
+    let codes = |arm: &str, more: &str, link: [u32; 2]| -> Vec<&'static str> {
+        let fault = format!(
+            "[[faults]]\nkind = \"drop-link\"\nrank = {}\npeer = {}\nstep = 40",
+            link[0], link[1]
+        );
+        let arm = format!("[[strategy]]\nkind = \"{arm}\"");
+        let six = "[nodes]\nuse = [\"local*6\"]\n[compute]\nstep-time = \"10ms\"";
+        let problems = Desk::with(&recipe(&[&arm, six, SHORT, more, &fault])).plan().err();
+        problems.map_or(vec![], |problems| problems.list.iter().map(|problem| problem.code).collect())
+    };
+    let reduce = |words: &str| format!("[communication]\n{words}");
+    for (arm, more, link, nothing) in [
+        ("d-sync", String::new(), [1, 2], false),
+        ("d-sync", String::new(), [5, 0], false),
+        ("d-sync", String::new(), [1, 3], true),
+        ("d-sync", reduce("reduce-order = \"rank\""), [1, 3], false),
+        ("d-sync", reduce("collective = { kind = \"star\" }"), [1, 2], true),
+        ("d-sync", reduce("collective = { kind = \"star\" }"), [2, 0], false),
+        ("d-sync", reduce("collective = { kind = \"all-gather\" }"), [1, 4], false),
+        ("d-sync", reduce("collective = { kind = \"tree\" }"), [3, 4], false),
+        ("d-sync", reduce("schedule = \"merged\""), [1, 3], false),
+        ("ps-sync", String::new(), [1, 2], true),
+        ("ps-sync", String::new(), [1, 6], false),
+        ("easgd-async", String::new(), [6, 1], false),
+        ("d-psgd", String::new(), [1, 3], true),
+        ("ad-psgd", String::new(), [1, 3], true),
+        ("ad-psgd", String::new(), [0, 3], false),
+        ("ad-psgd", String::new(), [1, 2], false),
+    ] {
+        let expected = if nothing { vec!["R221"] } else { vec![] };
+        assert_eq!(codes(arm, &more, link), expected, "{arm} {more} {link:?}");
+    }
+}
+
+#[test]
 fn they_are_conditions_and_survive_being_written_down() {
     let axis = "[sweep.axes]\nfaults = [[], [{ kind = \"kill\", rank = 1, step = 40 }], [{ kind = \"pause\", rank = 0, step = 3, for = \"250ms\" }, \
                 { kind = \"slow\", host = \"local\", step = 7, compute = 2.5, until = 9 }]]";
@@ -79,7 +132,26 @@ fn what_cannot_work() {
     let cases = [
         ("nothing said", entry("rank = 1\nstep = 2")),
         ("an unknown kind", entry("kind = \"kil\"\nrank = 1\nstep = 2")),
-        ("a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("half a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("a link for a while", entry("kind = \"drop-link\"\nrank = 1\npeer = 2\nstep = 2\nfor = \"2s\"")),
+        ("a peer of a kill", entry("kind = \"kill\"\nrank = 1\npeer = 0\nstep = 2")),
+        ("no such link", entry("kind = \"drop-link\"\nrank = 1\npeer = 7\nstep = 2")),
+        ("a link with itself", entry("kind = \"drop-link\"\nrank = 1\npeer = 1\nstep = 2")),
+        ("a link within a machine", entry("kind = \"drop-link\"\nhost = \"local\"\npeer = 1\nstep = 2")),
+        ("a link behind the end", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 101")),
+        (
+            "a link in a short run",
+            format!("{}\n{limit}", entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2")),
+        ),
+        ("workers of a server", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 2")),
+        (
+            "one link from both ends",
+            format!(
+                "{}\n{}",
+                entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2"),
+                entry("kind = \"drop-link\"\nrank = 2\npeer = 0\nstep = 9")
+            ),
+        ),
         ("no rank in particular", entry("kind = \"kill\"\nstep = 2")),
         ("two at once", entry("kind = \"kill\"\nrank = 1\nhost = \"local\"\nstep = 2")),
         ("no step", entry("kind = \"kill\"\nrank = 1")),

@@ -33,4 +33,27 @@ pub(super) const FAULTS: &[Code] = &[
         "Strategies whose workers go at their own pace continue as long as one worker is left; all others end with the first that they lose, \
          which is a result. Without any worker there is nothing to see.",
     ),
+    code(
+        "R220",
+        "a link from a rank to itself",
+        "`drop-link` lets vanish what two ranks send each other: `rank`, or each rank of `host`, and `peer`. What a rank sends to itself passes \
+         no link.",
+    ),
+    code(
+        "R221",
+        "a link that carries nothing",
+        "Some strategies send nothing between some of their ranks once training has begun: workers with a server exchange with it alone, those \
+         of a ring with their two neighbours, those of a graph with theirs. To let such a link drop changes nothing.",
+    ),
+    code(
+        "R222",
+        "a link that is dropped twice",
+        "A link has two ends and is the same from both. It stays dropped, so that there is nothing left to lose for a second entry.",
+    ),
+    code(
+        "R223",
+        "a lost link that nobody misses in time",
+        "No rank is told that a link has dropped. One that waits for a message over it gives up after a minute, and only then the run fails as \
+         ordered, or goes on without the rank or the link. `limits.run-timeout` has to leave time for that.",
+    ),
 ];
