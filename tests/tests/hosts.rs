@@ -316,9 +316,9 @@ fn session(driver: &e2e::DriverProcess, host: &str) -> WorkerProcess {
         let named = command.split(|byte| *byte == 0).any(|word| word == host.as_bytes());
         parent == Some(driver.pid()) && command.starts_with(b"ssh\0") && named
     };
-    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        entry.ok()?.file_name().to_str()?.parse::<u32>().ok()
-    });
+    let processes = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let found: Vec<u32> = processes.filter(is_it).collect();
     let [pid] = found[..] else { panic!("the sessions with {host} are {found:?}") };
     WorkerProcess::of(pid).unwrap()

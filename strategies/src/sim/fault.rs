@@ -209,7 +209,8 @@ impl State {
             return;
         }
         self.health.dropped.insert((rank, peer));
-        let waits = |wait: &Wait| matches!(wait, Wait::Credit { from, to, .. } if (*from, *to) == (rank, peer));
+        let waits =
+            |wait: &Wait| matches!(wait, Wait::Credit { from, to, .. } if (*from, *to) == (rank, peer));
         let waiting: Vec<Actor> =
             (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
         for actor in waiting {

@@ -226,7 +226,8 @@ impl Cell {
         // Otherwise the host would have been dead before.
         let on_host = steps(after).filter(|step| HOST.contains(&step.rank));
         let meanwhile = on_host.filter(|step| self.well.origin + step.begin + step.length > self.at).count();
-        let lives_on = self.trouble == Trouble::SshLost && matches!(self.moment, Moment::WarmUp | Moment::MidStep);
+        let lives_on =
+            self.trouble == Trouble::SshLost && matches!(self.moment, Moment::WarmUp | Moment::MidStep);
         assert!(!lives_on || meanwhile > 0, "{self}: its ranks go on until their lease is over");
     }
 

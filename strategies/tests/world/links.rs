@@ -82,7 +82,10 @@ fn drops(collective: Collective, reduce_order: ReduceOrder, peer: u32) -> bool {
     let after = run(&scene);
     let ends = after.endings.iter().any(|ending| matches!(ending.end, LaneEnd::Failed(_)));
     let expected = scene.spec.exchanges([1, peer]);
-    assert!(expected.is_none_or(|expected| expected == ends), "{collective:?} {reduce_order:?}, 1 and {peer}");
+    assert!(
+        expected.is_none_or(|expected| expected == ends),
+        "{collective:?} {reduce_order:?}, 1 and {peer}"
+    );
     ends
 }
 
@@ -99,7 +102,8 @@ fn which_links_an_all_reduce_needs_is_known_before_the_run_or_not_at_all() {
         (Collective::Tree, ReduceOrder::Ring, vec![0]),
         (grouped, ReduceOrder::Ring, vec![0]),
     ] {
-        let seen: Vec<u32> = [0, 2, 3, 4, 5].into_iter().filter(|peer| drops(collective, order, *peer)).collect();
+        let seen: Vec<u32> =
+            [0, 2, 3, 4, 5].into_iter().filter(|peer| drops(collective, order, *peer)).collect();
         assert_eq!(seen, needs, "{collective:?} {order:?}");
     }
     for collective in [Collective::RecursiveDoubling, Collective::HalvingDoubling] {
@@ -114,7 +118,10 @@ fn a_link_drops_at_either_end() {
     for strategy in Strategy::samples().iter().filter(|strategy| strategy.servers() > 0) {
         let server = WORKERS;
         let after = |rank: u32, peer: u32| {
-            planned_faults::run(strategy, vec![PlannedFault { rank, step: AT, action: FaultAction::DropLink { peer } }])
+            planned_faults::run(
+                strategy,
+                vec![PlannedFault { rank, step: AT, action: FaultAction::DropLink { peer } }],
+            )
         };
         let ended = |after: &Aftermath| -> Vec<(Rank, bool)> {
             let lanes = after.endings.iter();
@@ -128,14 +135,12 @@ fn a_link_drops_at_either_end() {
 #[test]
 fn who_sends_over_a_lost_link_waits_for_no_room() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
-        let mut scene =
-            Scene::new(strategy.clone(), 3).change(|spec| spec.train.length = Extent::Steps(8));
+        let mut scene = Scene::new(strategy.clone(), 3).change(|spec| spec.train.length = Extent::Steps(8));
         let peer = if strategy == Strategy::PsSync { 3 } else { 2 };
         scene.world.window = Some(1);
         scene.world.faults = vec![PlannedFault { rank: 1, step: 2, action: FaultAction::DropLink { peer } }];
         let none = Faults { patience: Nanos(50_000_000), faults: vec![] };
-        let after =
-            scene.world.run_into(&none, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap();
+        let after = scene.world.run_into(&none, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap();
         let errors = after.endings.iter().filter_map(|ending| match &ending.end {
             LaneEnd::Failed(error @ StepError::Silent { .. }) => Some(error.to_string()),
             _ => None,

@@ -220,7 +220,8 @@ fn never_came(ranks: &[RankState], rules: &Rules) -> impl Iterator<Item = String
 /// The links that the recipe let drop and by which no rank was lost.
 fn links_without_loss(ranks: &[RankState]) -> impl Iterator<Item = String> {
     let lost = |planned: &PlannedFault| {
-        let by_link = |fault: &Fault| matches!(&fault.cause, Cause::Unlinked { planned: one, .. } if one == planned);
+        let by_link =
+            |fault: &Fault| matches!(&fault.cause, Cause::Unlinked { planned: one, .. } if one == planned);
         ranks.iter().filter_map(|rank| rank.lost.as_ref()).any(|(_, fault)| by_link(fault))
     };
     let dropped = ranks.iter().flat_map(|rank| &rank.happened);

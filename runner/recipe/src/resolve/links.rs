@@ -51,9 +51,7 @@ fn to_itself(fault: &FaultSetting, peer: u32) -> Finding {
         Stricken::Rank(_) => format!("rank {peer} has no link with itself"),
         Stricken::Host(host) => format!("rank {peer} is one of those on `{}`", host.escape_debug()),
     };
-    Finding::new("R220", title)
-        .at(fault.span, "one rank at both ends")
-        .cure("name another rank as `peer`")
+    Finding::new("R188", title).at(fault.span, "one rank at both ends").cure("name another rank as `peer`")
 }
 
 fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec) -> Finding {
@@ -67,7 +65,7 @@ fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec) -> Finding {
         struck.iter().any(|struck| spec.exchanges([struck.rank, *other]) == Some(true))
     });
     let others: Vec<String> = others.map(|rank| rank.to_string()).collect();
-    let finding = Finding::new("R221", format!("`{kind}` sends nothing between {whose} and rank {peer}"))
+    let finding = Finding::new("R188", format!("`{kind}` sends nothing between {whose} and rank {peer}"))
         .at(fault.span, "changes nothing");
     match &others[..] {
         [] => finding.cure("take it out"),
@@ -82,7 +80,7 @@ fn never_missed(settings: &Settings, written: &[FaultSetting]) -> Option<Finding
     let limit = RUN_TIMEOUT.of(settings).filter(|limit| *limit <= LONGEST_WAIT)?;
     let fault = written.iter().find(|fault| fault.action.unlinked().is_some())?;
     Some(
-        Finding::new("R223", format!("a link that drops in a run that may take {limit:?}"))
+        Finding::new("R163", format!("a link that drops in a run that may take {limit:?}"))
             .at(fault.span, "the run is out of time before a rank gives up waiting")
             .at_option(settings.span(RUN_TIMEOUT), "the limit")
             .note(format!("a rank waits {LONGEST_WAIT:?} for a peer from which nothing comes"))
@@ -91,7 +89,7 @@ fn never_missed(settings: &Settings, written: &[FaultSetting]) -> Option<Finding
 }
 
 fn twice([rank, peer]: [u32; 2], again: &FaultSetting, first: &FaultSetting) -> Finding {
-    Finding::new("R222", format!("the link between rank {rank} and rank {peer} is dropped twice"))
+    Finding::new("R188", format!("the link between rank {rank} and rank {peer} is dropped twice"))
         .at(again.span, "changes nothing")
         .at(first.span, "the first")
         .cure("keep one of them")

@@ -219,7 +219,11 @@ mod tests {
             (FaultAction::Kill, "is killed at", "was killed at"),
             (FaultAction::Pause { length: two }, "is paused for 2s at", "was paused for 2s at"),
             (FaultAction::Pause { length: None }, "is paused for good at", "was paused for good at"),
-            (FaultAction::DropLink { peer: 0 }, "loses its link with rank 0 at", "lost its link with rank 0 at"),
+            (
+                FaultAction::DropLink { peer: 0 },
+                "loses its link with rank 0 at",
+                "lost its link with rank 0 at",
+            ),
         ];
         for (action, before, after) in cases {
             assert_eq!(fault(action).to_string(), format!("rank 2 {before} the beginning of its step 40"));

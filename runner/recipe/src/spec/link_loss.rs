@@ -76,10 +76,9 @@ impl RunSpec {
             | Strategy::PipeSgd { .. }
             | Strategy::LocalSgd { .. }
             | Strategy::Slowmo { .. } => self.all_reduce_exchanges(one, other, workers),
-            Strategy::EasgdSync { .. }
-            | Strategy::Sgp
-            | Strategy::Gmp { .. }
-            | Strategy::Custom { .. } => None,
+            Strategy::EasgdSync { .. } | Strategy::Sgp | Strategy::Gmp { .. } | Strategy::Custom { .. } => {
+                None
+            }
         }
     }
 

@@ -103,13 +103,12 @@ fn slowness(item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, F
     let until = fields.whole("until")?;
     match until.filter(|until| *until <= step) {
         None => Ok(FaultAction::Slow { compute, until }),
-        Some(until) => Err(Finding::new(
-            "R188",
-            format!("slow from step {step} until step {until}: for no step"),
-        )
-        .at(item.span, "ends before it begins")
-        .note("`until` is the first step that is as fast as before")
-        .cure(format!("write `until = {}` or more", step.saturating_add(1)))),
+        Some(until) => {
+            Err(Finding::new("R188", format!("slow from step {step} until step {until}: for no step"))
+                .at(item.span, "ends before it begins")
+                .note("`until` is the first step that is as fast as before")
+                .cure(format!("write `until = {}` or more", step.saturating_add(1))))
+        }
     }
 }
 

@@ -72,9 +72,7 @@ impl Kernel {
             if state.health.gone(to) {
                 return Err(StepError::Gone { rank: from, peer: to, wanted });
             }
-            if state.health.swallows(from, to)
-                || state.credits.has_room(from, to, envelope.packet.0.len())
-            {
+            if state.health.swallows(from, to) || state.credits.has_room(from, to, envelope.packet.0.len()) {
                 return Ok(state);
             }
             if let Some(error) = state.in_vain(from, Source::One(to), wanted).filter(|_| waited) {

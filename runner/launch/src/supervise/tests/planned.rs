@@ -147,7 +147,8 @@ fn pairs() -> Play {
 
 #[test]
 fn workers_that_can_go_on_without_each_other_are_not_lost() {
-    let leave = "finished 0, goodbye 0, exit 0 0, finished 1, goodbye 1, exit 1 0, finished 2, goodbye 2, exit 2 0";
+    let leave =
+        "finished 0, goodbye 0, exit 0 0, finished 1, goodbye 1, exit 1 0, finished 2, goodbye 2, exit 2 0";
     for (missed, told) in [
         ("misses 0 1, misses 1 0", "both went on, each without the other"),
         ("misses 0 1", "both went on, each without the other"),

@@ -5,9 +5,10 @@ use super::{Code, code};
 pub(super) const FAULTS: &[Code] = &[
     code(
         "R163",
-        "a pause as long as the run",
+        "a fault as long as the run",
         "A rank that is paused for as long as `limits.run-timeout` lets a run take never continues: the run is out of time before. A pause \
-         without `for` is for good, and the run goes the way it goes when a rank hangs.",
+         without `for` is for good, and the run goes the way it goes when a rank hangs. That a link has dropped no rank is told: one that waits \
+         for a message over it gives up after a minute, and the run needs time for that.",
     ),
     code(
         "R186",
@@ -25,35 +26,13 @@ pub(super) const FAULTS: &[Code] = &[
         "R188",
         "a fault that changes nothing",
         "A rank that was killed, or paused for good, takes no further step that anything could happen at; and a rank is slow from `step` up to, \
-         not including, `until`.",
+         not including, `until`. A link that drops stays so, is the same from both of its ends, and joins two ranks that send each other something \
+         while they train: workers with a server exchange with it alone, those of a ring with their two neighbours, those of a graph with theirs.",
     ),
     code(
         "R189",
         "faults that leave no worker",
         "Strategies whose workers go at their own pace continue as long as one worker is left; all others end with the first that they lose, \
          which is a result. Without any worker there is nothing to see.",
-    ),
-    code(
-        "R220",
-        "a link from a rank to itself",
-        "`drop-link` lets vanish what two ranks send each other: `rank`, or each rank of `host`, and `peer`. What a rank sends to itself passes \
-         no link.",
-    ),
-    code(
-        "R221",
-        "a link that carries nothing",
-        "Some strategies send nothing between some of their ranks once training has begun: workers with a server exchange with it alone, those \
-         of a ring with their two neighbours, those of a graph with theirs. To let such a link drop changes nothing.",
-    ),
-    code(
-        "R222",
-        "a link that is dropped twice",
-        "A link has two ends and is the same from both. It stays dropped, so that there is nothing left to lose for a second entry.",
-    ),
-    code(
-        "R223",
-        "a lost link that nobody misses in time",
-        "No rank is told that a link has dropped. One that waits for a message over it gives up after a minute, and only then the run fails as \
-         ordered, or goes on without the rank or the link. `limits.run-timeout` has to leave time for that.",
     ),
 ];
