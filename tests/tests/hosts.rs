@@ -306,24 +306,6 @@ fn a_killed_worker_of_another_host_is_named() {
     gone(&agents, CLEAN).unwrap();
 }
 
-/// The process that carries the connection to a host, among the children of the driver.
-fn session(driver: &e2e::DriverProcess, host: &str) -> WorkerProcess {
-    let is_it = |pid: &u32| {
-        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        let stat = String::from_utf8_lossy(&read("stat")).into_owned();
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
-        let command = read("cmdline");
-        let named = command.split(|byte| *byte == 0).any(|word| word == host.as_bytes());
-        parent == Some(driver.pid()) && command.starts_with(b"ssh\0") && named
-    };
-    let processes = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let found: Vec<u32> = processes.filter(is_it).collect();
-    let [pid] = found[..] else { panic!("the sessions with {host} are {found:?}") };
-    WorkerProcess::of(pid).unwrap()
-}
-
 /// The client's process, the daemon's for the session, and one that stands still as a network does which carries nothing.
 #[test]
 fn a_lost_connection_ends_the_run_and_its_host_is_named() {
@@ -339,8 +321,8 @@ fn a_lost_connection_ends_the_run_and_its_host_is_named() {
     ];
     for (number, (what, signal, patience)) in ways.into_iter().enumerate() {
         let scene = training(HOSTS);
-        let session = session(&scene.driver, "lab2");
-        let struck = if number == 1 { scene.agents[1].parent().unwrap() } else { session };
+        let session = scene.driver.session("lab2").unwrap();
+        let struck = if number == 1 { scene.agents[1].ancestor("sshd").unwrap() } else { session.clone() };
         struck.signal(signal).unwrap();
         let Training { lab: _lab, desk, driver, mut workers, agents } = scene;
         let ended = driver.end(Duration::from_mins(1)).unwrap().with_code(5).unwrap();

@@ -269,14 +269,14 @@ impl Cell {
             return;
         }
         let go_on = others().all(|ending| ending.end == LaneEnd::Finished);
-        match (self.moment, self.is_alone()) {
-            // A run that has not begun does so for nobody; one that is over may be so for some.
-            (Moment::StartUp, _) => assert!(!go_on, "{self}"),
-            (Moment::ShutDown, _) if go_on => {}
-            (Moment::WarmUp | Moment::MidStep | Moment::Snapshot | Moment::ShutDown, alone) => {
-                assert_eq!(go_on, alone, "{self}: {:?}", after.endings);
-                self.names(after);
-            }
+        if self.faults()[0].0 <= self.well.origin {
+            // A run that has not begun does so for nobody.
+            return assert!(!go_on, "{self}");
+        }
+        // One that is over may be so for some.
+        if self.moment != Moment::ShutDown || !go_on {
+            assert_eq!(go_on, self.is_alone(), "{self}: {:?}", after.endings);
+            self.names(after);
         }
     }
 
