@@ -177,6 +177,20 @@ impl DriverProcess {
         WorkerProcess::of(pid)
     }
 
+    /// The `ssh` among its children that carries its connection with a host.
+    pub fn session(&self, host: &str) -> Result<WorkerProcess> {
+        let is_it = |pid: &u32| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let named = command.split(|byte| *byte == 0).any(|word| word == host.as_bytes());
+            named && Stat::of(*pid).is_some_and(|stat| stat.parent == self.pid() && stat.name == "ssh")
+        };
+        let processes =
+            fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let found: Vec<u32> = processes.filter(is_it).collect();
+        let [pid] = found[..] else { bail!("the sessions with {host} are {found:?}") };
+        WorkerProcess::of(pid)
+    }
+
     /// Its workers, whatever they are for: its children of that name.
     pub fn workers(&self) -> Result<Vec<WorkerProcess>> {
         let driver = self.pid();
@@ -247,6 +261,15 @@ impl WorkerProcess {
     /// Whether it is there.
     pub fn lives(&self) -> bool {
         Stat::of(self.pid).is_some_and(|stat| stat.born == self.born)
+    }
+
+    /// The nearest of the processes above it whose name begins like this.
+    pub fn ancestor(&self, name: &str) -> Result<Self> {
+        let mut above = self.parent()?;
+        while !Stat::of(above.pid).is_some_and(|stat| stat.name.starts_with(name)) {
+            above = above.parent()?;
+        }
+        Ok(above)
     }
 
     /// The process that started it.

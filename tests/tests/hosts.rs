@@ -306,6 +306,88 @@ fn a_killed_worker_of_another_host_is_named() {
     gone(&agents, CLEAN).unwrap();
 }
 
+/// The client's process, the daemon's for the session, and one that stands still as a network does which carries nothing.
+#[test]
+fn a_lost_connection_ends_the_run_and_its_host_is_named() {
+    if !Lab::is_possible() {
+        return;
+    }
+    // A driver and an agent that do not hear each other wait for 15 s.
+    let lease = Duration::from_secs(15);
+    let ways: [(&str, Signal, Duration); 3] = [
+        ("the client is killed", Signal::KILL, Duration::ZERO),
+        ("the daemon's process is killed", Signal::KILL, Duration::ZERO),
+        ("nothing passes", Signal::STOP, lease),
+    ];
+    for (number, (what, signal, patience)) in ways.into_iter().enumerate() {
+        let scene = training(HOSTS);
+        let session = scene.driver.session("lab2").unwrap();
+        let struck = if number == 1 { scene.agents[1].ancestor("sshd").unwrap() } else { session.clone() };
+        struck.signal(signal).unwrap();
+        let Training { lab: _lab, desk, driver, mut workers, agents } = scene;
+        let ended = driver.end(Duration::from_mins(1)).unwrap().with_code(5).unwrap();
+        says(&ended.stderr, &["was lost with its host lab2: ", "in step ", "phase ", "host lab2: "]);
+        workers.extend(agents);
+        workers.push(session);
+        gone(&workers, patience + CLEAN).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert!(desk.run(["db", "check"]).unwrap().with_code(0).unwrap().stdout.starts_with("ok"), "{what}");
+    }
+}
+
+/// What the recipe lets go wrong on other machines is what goes wrong there, and a result: no retry, no blame, exit code 0.
+#[test]
+fn ranks_of_other_hosts_fail_pause_slow_down_and_lose_links_as_the_recipe_says() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    // Ranks 2 and 3 are on the second host; the link between 1 and 2 is one between hosts.
+    let faults = r#"
+faults = [
+    [{ kind = "kill", rank = 3, step = 20 }],
+    [{ kind = "pause", host = "lab2", step = 20, for = "700ms" }],
+    [{ kind = "slow", rank = 2, step = 20, until = 30, compute = 3.0 }],
+    [{ kind = "drop-link", rank = 1, peer = 2, step = 20 }],
+]
+"#;
+    let text = recipe("d-sync", HOSTS, 60);
+    let text = format!("{text}[compute]\nstep-time = \"10ms\"\n[sweep.axes]{faults}");
+    desk.write("recipe.toml", &text).unwrap();
+    let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
+    let workers: Vec<_> = (0..4).map(|rank| driver.worker(rank).unwrap()).collect();
+    let agents: Vec<WorkerProcess> = workers.iter().filter_map(|worker| worker.parent().ok()).collect();
+    let ended = driver.end(PATIENCE).unwrap().with_code(0).unwrap();
+    says(
+        &ended.stderr,
+        &[
+            "rank 3 was killed at the beginning of step 20, as the recipe says",
+            "rank 2 was paused for 700ms at the beginning of step 20",
+            "rank 3 was paused for 700ms at the beginning of step 20",
+            "rank 2 was slowed down by 3",
+            "rank 1 lost its link with rank 2 at the beginning of step 20, as the recipe says",
+            "phase wait-peer",
+        ],
+    );
+    assert!(!ended.stderr.contains("retrying"), "{}", ended.stderr);
+    let runs = desk.json(["list", "--format", "json"]).unwrap();
+    let runs = runs.as_array().unwrap();
+    let state = |condition: &str| {
+        let is_it = |run: &&serde_json::Value| run.to_string().contains(condition);
+        runs.iter().find(is_it).unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    for (condition, expected) in [
+        ("kill-rank3@20", "failed"),
+        ("pause-lab2@20:700ms", "done"),
+        ("slow-rank2@20-30", "done"),
+        ("drop-link-rank1-rank2@20", "failed"),
+    ] {
+        assert_eq!(state(condition), expected, "{condition}");
+    }
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+}
+
 /// Sends a byte every half second until it is hung up on, and returns how long that took.
 fn dribble(mut stream: TcpStream) -> Duration {
     let begin = Instant::now();

@@ -173,6 +173,58 @@ fn a_rank_is_slow_from_one_step_to_another() {
     }
 }
 
+/// A wait that ends in the test: nothing is as long that works.
+const WAIT: Duration = Duration::from_secs(3);
+
+/// Each kind over the link that it needs most: to its server, or to a neighbour. The table of `strategies/README.md` in real processes.
+#[test]
+fn a_lost_link_ends_what_needs_it_and_names_who_waited_where() {
+    for kind in KINDS {
+        for transport in ["zeromq", "shared-memory"] {
+            let peer = if matches!(kind, StrategyKind::PsSync | StrategyKind::EasgdAsync) { 3 } else { 2 };
+            let fault = format!("kind = \"drop-link\"\nrank = 1\npeer = {peer}\nstep = 20");
+            let text =
+                format!("{}[communication]\ntransport = \"{transport}\"\n", recipe(&[arm(kind)], &[&fault]));
+            let deadlines = Deadlines { peer: WAIT, ..Deadlines::default() };
+            let trained = train_watched(&text, deadlines, |_| ()).unwrap();
+            moment(&trained, 20);
+            let outcome = &trained.outcome;
+            let what = format!("{kind} through {transport}: {outcome:?}");
+            let told = format!(
+                "rank 1 lost its link with rank {peer} at the beginning of step 20, as the recipe says"
+            );
+            let names = |reason: &str| {
+                let waited = reason.contains("waited 3") && reason.contains("phase wait-peer");
+                waited && reason.contains("in step 2") && reason.ends_with(&told)
+            };
+            match kind {
+                StrategyKind::AdPsgd => {
+                    assert_eq!((&outcome.end, outcome.lost_ranks.len()), (&End::Done, 0), "{what}");
+                    let detail = format!("{told}; both went on, each without the other");
+                    assert_eq!(outcome.detail, detail, "{what}");
+                    assert!(steps(&trained, VICTIM).last().unwrap().step > 20, "{what}");
+                }
+                _ if is_alone(kind) => {
+                    let [lost] = &outcome.lost_ranks[..] else { panic!("{what}") };
+                    assert_eq!(
+                        (&outcome.end, outcome.as_ordered, lost.rank),
+                        (&End::Done, true, VICTIM),
+                        "{what}"
+                    );
+                    assert!(names(&lost.reason), "{what}");
+                }
+                _ => {
+                    let End::Failed { origin: FaultOrigin::Recipe, .. } = outcome.end else {
+                        panic!("{what}")
+                    };
+                    assert!(outcome.as_ordered && outcome.culprit == Some(VICTIM), "{what}");
+                    assert!(names(&outcome.detail), "{what}");
+                }
+            }
+        }
+    }
+}
+
 /// What a store knows of its runs: arm, state, attempts.
 fn known(desk: &Desk) -> Vec<(String, String, u64)> {
     let list = desk.json(["list", "last", "--format", "json"]).unwrap();

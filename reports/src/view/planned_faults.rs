@@ -38,9 +38,10 @@ fn is_over_before_the_steady_steps(fault: PlannedFault, run: &RunRow) -> bool {
     }
     let last_unsteady = attempt.steps.saturating_sub(rank.steady.steps);
     match fault.action {
-        FaultAction::Kill | FaultAction::Pause { length: None } | FaultAction::Slow { until: None, .. } => {
-            false
-        }
+        FaultAction::Kill
+        | FaultAction::Pause { length: None }
+        | FaultAction::Slow { until: None, .. }
+        | FaultAction::DropLink { .. } => false,
         FaultAction::Pause { length: Some(_) } => fault.step <= last_unsteady,
         FaultAction::Slow { until: Some(until), .. } => until <= last_unsteady + 1,
     }

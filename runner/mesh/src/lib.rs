@@ -25,7 +25,7 @@ mod wire_format;
 pub use allocator::{keep_freed_memory, release_freed_memory};
 pub use briefing::{read_briefing, write_briefing};
 pub use control::{ControlClient, ControlInbox, ControlServer};
-pub use data::{DataPlane, Stopper};
+pub use data::{DataPlane, LinkDropper, Stopper};
 pub use directory::{private_directory, private_directory_in, random_secret};
 pub use error::MeshError;
 pub use inventory::Inventory;

@@ -84,7 +84,7 @@ impl Default for Deadlines {
     fn default() -> Self {
         Self {
             start_up: Duration::from_mins(2),
-            peer: Duration::from_mins(1),
+            peer: recipe::LONGEST_WAIT,
             heartbeat: Duration::from_millis(500),
             shut_down: Duration::from_secs(5),
         }

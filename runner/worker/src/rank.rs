@@ -171,7 +171,9 @@ impl Process<'_> {
             .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
         self.recorder.expect_lanes(bodies.len());
         let patience = self.briefing.deadlines.shut_down;
-        self.recorder.expect_strikes(Strikes::new(&spec.faults, self.rank.0, self.client.clone(), patience));
+        let links = plane.link_dropper();
+        let strikes = Strikes::new(&spec.faults, self.rank.0, self.client.clone(), links, patience);
+        self.recorder.expect_strikes(strikes);
         Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
     }
 

@@ -1,8 +1,10 @@
-//! Carries out what the recipe lets go wrong with this rank: real signals, at the beginning of a step.
+//! Carries out what the recipe lets go wrong with this rank at the beginning of a step: real signals, and links that carry nothing any
+//! more.
 
 use crate::stop::lock;
-use mesh::ControlClient;
+use mesh::{ControlClient, LinkDropper};
 use recipe::{FaultAction, PlannedFault};
+use record::Rank;
 use std::io;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -16,20 +18,22 @@ const AGAIN: Duration = Duration::from_millis(20);
 pub(crate) struct Strikes {
     planned: Mutex<Vec<PlannedFault>>,
     client: ControlClient,
+    links: LinkDropper,
     /// How long the driver may take to know of one before it strikes.
     patience: Duration,
 }
 
 impl Strikes {
-    /// Those of `planned` that are meant for `rank`.
+    /// Those of `planned` that are meant for `rank`, which has these links.
     pub(crate) fn new(
         planned: &[PlannedFault],
         rank: u32,
         client: ControlClient,
+        links: LinkDropper,
         patience: Duration,
     ) -> Self {
         let of_rank = planned.iter().filter(|fault| fault.rank == rank).copied().collect();
-        Self { planned: Mutex::new(of_rank), client, patience }
+        Self { planned: Mutex::new(of_rank), client, links, patience }
     }
 
     /// The faults that strike at the beginning of a step. Each is returned once, to the first lane of the rank that comes there.
@@ -49,6 +53,10 @@ impl Strikes {
         let done = match action {
             FaultAction::Kill => raise(libc::SIGKILL),
             FaultAction::Pause { length } => pause(length),
+            FaultAction::DropLink { peer } => {
+                self.links.drop_link(Rank(peer));
+                Ok(())
+            }
             FaultAction::Slow { .. } => Ok(()),
         };
         done.map_err(|error| {

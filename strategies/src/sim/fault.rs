@@ -3,7 +3,7 @@
 //! The rules are those of real runs: a lane that waits for a killed rank learns it at once, after all messages that
 //! the rank had sent; a lane that waits for a stopped rank waits until its deadline; a rank with a failed lane
 //! ends its other lanes and leaves. There is no driver here that would stop the other ranks: each finds
-//! out by itself.
+//! out by itself. Over a link that dropped nothing arrives, and no rank is told.
 
 use super::kernel::{Actor, Event, Kernel, Next, Source, State, Wait};
 use super::world::{Lane, WorldError, WorldOutcome, blocked, unwind};
@@ -11,6 +11,7 @@ use crate::{StepError, Wanted};
 use corosensei::CoroutineResult;
 use recipe::FaultAction;
 use record::{LaneId, Nanos, Phase, Rank};
+use std::collections::BTreeSet;
 
 /// What goes wrong at a moment of a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Fault {
     KillAll,
     /// No snapshot can be written any more.
     FullDisk,
+    /// The link of the first rank with the second drops.
+    DropLink(Rank, Rank),
 }
 
 /// The faults of a world, and the deadline of its ranks.
@@ -98,6 +101,8 @@ pub(super) struct Health {
     faults: Vec<Fault>,
     full: bool,
     ranks: Vec<Condition>,
+    /// Links that dropped: the rank that it happened to, and its peer.
+    dropped: BTreeSet<(Rank, Rank)>,
 }
 
 impl Health {
@@ -121,6 +126,16 @@ impl Health {
         matches!(self.ranks[rank.index()], Condition::Killed | Condition::Left)
     }
 
+    /// Whether what is sent vanishes at once: it leaves a rank that has lost the link.
+    pub(super) fn swallows(&self, from: Rank, to: Rank) -> bool {
+        self.dropped.contains(&(from, to))
+    }
+
+    /// Whether what arrives vanishes: it comes to a rank that has lost the link.
+    pub(super) fn turns_away(&self, from: Rank, to: Rank) -> bool {
+        self.dropped.contains(&(to, from))
+    }
+
     fn lost(&self, rank: Rank) -> bool {
         self.ranks[rank.index()] == Condition::Killed
     }
@@ -142,6 +157,10 @@ impl Kernel {
         let mut state = self.lock();
         match action {
             FaultAction::Slow { .. } => return Ok(()),
+            FaultAction::DropLink { peer } => {
+                state.drop_link(rank, Rank(peer));
+                return Ok(());
+            }
             FaultAction::Kill => state.depart(rank, Condition::Killed),
             FaultAction::Pause { length: None } => state.health.ranks[rank.index()] = Condition::Hangs,
             FaultAction::Pause { length: Some(length) } => {
@@ -180,6 +199,22 @@ impl State {
                 }
             }
             Fault::FullDisk => self.health.full = true,
+            Fault::DropLink(rank, peer) => self.drop_link(rank, peer),
+        }
+    }
+
+    /// A rank loses a link; what it wants to send there needs no room any more.
+    fn drop_link(&mut self, rank: Rank, peer: Rank) {
+        if rank == peer {
+            return;
+        }
+        self.health.dropped.insert((rank, peer));
+        let waits =
+            |wait: &Wait| matches!(wait, Wait::Credit { from, to, .. } if (*from, *to) == (rank, peer));
+        let waiting: Vec<Actor> =
+            (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
+        for actor in waiting {
+            self.wake(actor);
         }
     }
 

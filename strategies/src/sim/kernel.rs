@@ -283,9 +283,12 @@ impl Kernel {
             self.fabric.flight(from, to, departed, bytes)
         };
         state.acts();
-        state.credits.take((from, to), bytes);
         state.messages += 1;
         state.bytes += bytes as u64;
+        if state.health.swallows(from, to) {
+            return Ok(());
+        }
+        state.credits.take((from, to), bytes);
         state.flying.entry(way).or_default().push_back((envelope, flight));
         state.push(flight.ready, Event::Land(way));
         Ok(())
@@ -415,6 +418,10 @@ impl State {
     fn land(&mut self, way: Way) {
         let flying = self.flying.get_mut(&way).and_then(VecDeque::pop_front);
         let Some((mut envelope, flight)) = flying else { return };
+        if self.health.turns_away(way.from, way.to) {
+            self.give_back(&envelope, way.to);
+            return self.wake_mourners(way.from);
+        }
         let mut none = NicModel::default();
         let card = if way.past_cards { &mut none } else { &mut self.inward[way.to.index()] };
         let arrival = card.receive(flight);
@@ -426,6 +433,10 @@ impl State {
     fn deliver(&mut self, way: Way) -> Option<Actor> {
         let to = way.to;
         let envelope = self.landing.get_mut(&way).and_then(VecDeque::pop_front)?;
+        if self.health.turns_away(way.from, to) {
+            self.give_back(&envelope, to);
+            return None;
+        }
         let fits = |wait: &Wait| {
             matches!(wait, Wait::Message { rank, from, kind, .. }
                 if *rank == to && *kind == envelope.tag.kind && from.is_none_or(|from| from == envelope.from))

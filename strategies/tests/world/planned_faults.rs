@@ -1,6 +1,7 @@
 //! What each strategy does about a rank that its recipe lets go wrong: the table of `strategies/README.md`, cell by cell.
 
 use crate::asynchronous;
+use crate::links;
 use crate::lost_workers::{DEADLINE, all_fail, first_failures, survivors};
 use crate::scene::Scene;
 use recipe::{AveragedBy, Extent, FaultAction, PlannedFault, Serve, Strategy, SyncVariant};
@@ -10,18 +11,18 @@ use std::time::Duration;
 use strategies::StepError;
 use strategies::sim::{Aftermath, Faults, LaneEnd};
 
-const WORKERS: u32 = 4;
+pub(crate) const WORKERS: u32 = 4;
 /// What goes wrong goes wrong with this one.
-const VICTIM: Rank = Rank(1);
+pub(crate) const VICTIM: Rank = Rank(1);
 const STEPS: u64 = 120;
-const AT: u64 = 10;
+pub(crate) const AT: u64 = 10;
 const UNTIL: u64 = 30;
 const SLOWNESS: f64 = 4.0;
 /// Some ten steps long.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Four workers that are alike, with the servers that the strategy needs.
-fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
+pub(crate) fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
     let servers = strategy.servers() as usize;
     let mut scene = asynchronous::scene(strategy.clone(), WORKERS, servers, 3).change(|spec| {
         spec.train.global_batch = 40;
@@ -41,13 +42,13 @@ fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
     scene
 }
 
-fn run(strategy: &Strategy, faults: Vec<PlannedFault>) -> Aftermath {
+pub(crate) fn run(strategy: &Strategy, faults: Vec<PlannedFault>) -> Aftermath {
     let scene = scene(strategy, faults);
     let none = Faults { patience: DEADLINE, faults: vec![] };
     scene.world.run_into(&none, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap()
 }
 
-fn strike(strategy: &Strategy, rank: Rank, action: FaultAction) -> Aftermath {
+pub(crate) fn strike(strategy: &Strategy, rank: Rank, action: FaultAction) -> Aftermath {
     let after = run(strategy, vec![PlannedFault { rank: rank.0, step: AT, action }]);
     let struck: Vec<&Event> = after
         .outcome
@@ -165,7 +166,8 @@ fn label(strategy: &Strategy) -> String {
 
 fn row(strategy: &Strategy) -> String {
     let server = if strategy.servers() > 0 { of_both_losses(strategy, Rank(WORKERS)) } else { "–" };
-    let cells = [of_both_losses(strategy, VICTIM), server, of_pause(strategy), of_slowness(strategy)];
+    let [paused, slow] = [of_pause(strategy), of_slowness(strategy)];
+    let cells = [of_both_losses(strategy, VICTIM), server, links::cell(strategy), paused, slow];
     format!("| {} | {} |", label(strategy), cells.join(" | "))
 }
 

@@ -55,6 +55,8 @@ pub(crate) enum Cause {
     Missed { by: Rank, reason: String },
     /// The culprit was let fail by the recipe.
     Ordered(PlannedFault),
+    /// A rank waited in vain over a link that the recipe let drop. `waiting` cannot go on; no rank is to blame.
+    Unlinked { planned: PlannedFault, waiting: Rank, reason: String },
     /// The culprit stopped without being asked to.
     Unbidden,
     /// `missing` were not ready in time. `mute` is set if exactly one of them never sent a message.
@@ -192,7 +194,7 @@ pub(super) fn report_of(
         }
     }
     if matches!(end, End::Done | End::TargetReached { .. }) {
-        let never = never_came(ranks, rules);
+        let never = never_came(ranks, rules).chain(links_without_loss(ranks));
         detail = [detail]
             .into_iter()
             .filter(|detail| !detail.is_empty())
@@ -215,6 +217,29 @@ fn never_came(ranks: &[RankState], rules: &Rules) -> impl Iterator<Item = String
     })
 }
 
+/// The links that the recipe let drop and by which no rank was lost.
+fn links_without_loss(ranks: &[RankState]) -> impl Iterator<Item = String> {
+    let lost = |planned: &PlannedFault| {
+        let by_link =
+            |fault: &Fault| matches!(&fault.cause, Cause::Unlinked { planned: one, .. } if one == planned);
+        ranks.iter().filter_map(|rank| rank.lost.as_ref()).any(|(_, fault)| by_link(fault))
+    };
+    let dropped = ranks.iter().flat_map(|rank| &rank.happened);
+    let unfelt = dropped.filter(move |fault| !lost(fault));
+    unfelt.filter_map(|fault| {
+        let [one, other] = fault.link()?;
+        let misses = |rank: u32, peer: u32| {
+            ranks.get(rank as usize).is_some_and(|rank| rank.parted.contains(&Rank(peer)))
+        };
+        let what = if misses(one, other) || misses(other, one) {
+            "both went on, each without the other"
+        } else {
+            "nobody missed a message"
+        };
+        Some(format!("{}; {what}", fault.struck()))
+    })
+}
+
 /// Whether the recipe let every rank fail that the attempt lost or failed by, and there is one.
 fn is_as_ordered(conclusion: Option<&Conclusion>, ranks: &[RankState]) -> bool {
     let lost = ranks.iter().filter_map(|rank| rank.lost.as_ref()).map(|(_, fault)| fault);
@@ -223,7 +248,8 @@ fn is_as_ordered(conclusion: Option<&Conclusion>, ranks: &[RankState]) -> bool {
         _ => None,
     };
     let mut faults = lost.chain(failed).peekable();
-    faults.peek().is_some() && faults.all(|fault| matches!(fault.cause, Cause::Ordered(_)))
+    let is_ordered = |fault: &Fault| matches!(fault.cause, Cause::Ordered(_) | Cause::Unlinked { .. });
+    faults.peek().is_some() && faults.all(is_ordered)
 }
 
 fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &Rules) -> AttemptReport {
@@ -276,6 +302,7 @@ impl Fault {
     pub(super) fn gone(&self) -> Option<Rank> {
         match self.cause {
             Cause::Accused { by, .. } => Some(by),
+            Cause::Unlinked { waiting, .. } => Some(waiting),
             _ => self.culprit,
         }
     }
@@ -287,6 +314,7 @@ impl Fault {
         let place = self.place.map_or_else(|| "while starting up".into(), place_in_words);
         match &self.cause {
             Cause::NotReady { .. } | Cause::Ordered(_) => cause,
+            Cause::Unlinked { planned, reason, .. } => format!("{reason} ({place}): {}", planned.struck()),
             Cause::Reported(_) => format!("rank {rank} failed {place}: {cause}"),
             Cause::Silent(_) => format!("rank {rank} {cause}; it was last seen {place}"),
             _ => format!("rank {rank} {cause} ({place})"),
@@ -302,7 +330,7 @@ impl Fault {
             | Cause::NoGoodbye
             | Cause::Missed { .. }
             | Cause::NotReady { .. } => FaultOrigin::Infrastructure,
-            Cause::Ordered(_) => FaultOrigin::Recipe,
+            Cause::Ordered(_) | Cause::Unlinked { .. } => FaultOrigin::Recipe,
             Cause::Reported(_) | Cause::Unbidden | Cause::Differ { .. } | Cause::Evaluator(_) => {
                 FaultOrigin::Program
             }
@@ -320,7 +348,7 @@ impl Fault {
             Cause::Accused { by, reason } => format!("let rank {by} wait in vain: {reason}"),
             Cause::Missed { by, reason } => format!("did not answer rank {by}: {reason}"),
             Cause::NoGoodbye => "ended, but did not say that all its records were sent".into(),
-            Cause::Ordered(planned) => planned.struck(),
+            Cause::Ordered(planned) | Cause::Unlinked { planned, .. } => planned.struck(),
             Cause::Unbidden => "stopped without being asked to".into(),
             Cause::NotReady { missing, mute, waited } => {
                 let verb = if missing.len() == 1 { "was" } else { "were" };

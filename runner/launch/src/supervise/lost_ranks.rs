@@ -14,6 +14,9 @@ impl Supervisor {
         if !self.running() {
             return;
         }
+        if self.parts(missed.rank, missed.peer) {
+            return;
+        }
         let Some(state) = self.ranks.get_mut(missed.peer.index()) else { return };
         state.missed.get_or_insert((self.now, missed.clone()));
         if state.is_doubtful() {
@@ -49,6 +52,7 @@ impl Supervisor {
             Cause::Accused { reason, .. } => {
                 Fault { culprit: Some(rank), place: state.place(), cause: Cause::Reported(reason) }
             }
+            cause @ Cause::Unlinked { .. } => Fault { culprit: Some(rank), place: fault.place, cause },
             cause => Fault { cause, ..fault },
         };
         let reason = fault.sentence();

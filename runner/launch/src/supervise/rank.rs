@@ -5,6 +5,7 @@ use crate::{ProcessExit, Whereabouts};
 use mesh::Heartbeat;
 use recipe::PlannedFault;
 use record::{LostRecord, Nanos, Prepared, Rank, RankEnd};
+use std::collections::BTreeSet;
 
 /// The supervisor's knowledge of one rank. Times are on the supervisor's clock.
 #[derive(Debug, Default)]
@@ -31,6 +32,8 @@ pub(super) struct RankState {
     pub(super) happened: Vec<PlannedFault>,
     /// The fault by which its recipe lets it fail for good, once it has struck.
     pub(super) struck: Option<PlannedFault>,
+    /// The peers that it goes on without because the recipe took the link with them.
+    pub(super) parted: BTreeSet<Rank>,
     /// Until then its recipe lets it be silent.
     pub(super) excused: Nanos,
 }

@@ -49,6 +49,8 @@ type Arrival = (Nanos, u64);
 
 struct Peer {
     presence: Presence,
+    /// Whether what it sends vanishes.
+    dropped: bool,
     /// Credits of messages in the inbox.
     held: u64,
     /// Credits of messages that were taken out, not returned yet.
@@ -68,8 +70,15 @@ impl Inbox {
     /// The inbox of `me` among `ranks` ranks.
     pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
         let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
-        let peer =
-            || Peer { presence: Presence::Here, held: 0, taken: 0, eager: false, moved: None, line: None };
+        let peer = || Peer {
+            presence: Presence::Here,
+            dropped: false,
+            held: 0,
+            taken: 0,
+            eager: false,
+            moved: None,
+            line: None,
+        };
         let state = State {
             kinds: std::array::from_fn(|_| sorted()),
             peers: (0..ranks).map(|_| peer()).collect(),
@@ -122,10 +131,24 @@ impl Inbox {
         }
     }
 
-    /// Notes that a chunk of a message arrived.
+    /// Notes that a chunk of a message arrived. Of one that will vanish it prolongs no wait.
     pub(super) fn moves(&self, from: Rank) {
         let now = Instant::now();
-        self.lock().peers[from.index()].moved = Some(now);
+        let mut state = self.lock();
+        let peer = &mut state.peers[from.index()];
+        peer.moved = Some(now).filter(|_| !peer.dropped).or(peer.moved);
+    }
+
+    /// Lets vanish what a peer has sent and has not arrived, and whatever it sends from now on.
+    pub(super) fn drop_link(&self, from: Rank) {
+        let mut state = self.lock();
+        state.take_from_line(from, self.limits.window);
+        state.peers[from.index()].dropped = true;
+    }
+
+    /// Whether what a peer sends vanishes.
+    pub(super) fn is_dropped(&self, from: Rank) -> bool {
+        self.lock().peers[from.index()].dropped
     }
 
     /// The sender waits for credits: those that are returned to it at once.
@@ -245,12 +268,17 @@ impl Peer {
 }
 
 impl State {
-    /// Adds a message.
+    /// Adds a message, unless it vanishes: then its credits return as if it had been taken out.
     fn add(&mut self, arrived: Nanos, envelope: Envelope) {
         let from = envelope.from.index();
+        let cost = cost(envelope.packet.0.len() as u64);
+        if self.peers[from].dropped {
+            self.peers[from].taken += cost;
+            return;
+        }
         self.arrivals += 1;
         // Those of the rank's own messages are never looked at.
-        self.peers[from].held += cost(envelope.packet.0.len() as u64);
+        self.peers[from].held += cost;
         self.kinds[envelope.tag.kind as usize].queues[from].push_back(((arrived, self.arrivals), envelope));
     }
 

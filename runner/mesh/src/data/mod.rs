@@ -24,4 +24,4 @@ mod waiting;
 mod window;
 
 pub use fuzz_targets::data_frames;
-pub use plane::{DataPlane, Stopper};
+pub use plane::{DataPlane, LinkDropper, Stopper};

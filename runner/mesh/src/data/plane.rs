@@ -48,6 +48,18 @@ impl Stopper {
     }
 }
 
+/// Lets links between a rank and its peers drop. The peers stay connected: they are heard when they leave.
+#[derive(Clone)]
+pub struct LinkDropper(Arc<Shared>);
+
+impl LinkDropper {
+    /// Lets vanish, for good, whatever this rank and a peer send each other, and what the peer has sent and has not arrived yet. Nobody
+    /// is told: a lane that waits for such a message waits until its deadline.
+    pub fn drop_link(&self, peer: Rank) {
+        self.0.drop_link(peer);
+    }
+}
+
 impl DataPlane {
     /// Binds the rank's own socket, connects to every peer, and waits until every peer has connected, all
     /// within `deadlines.start_up`. `clock` stamps the arrival of announcements. The directory of the sockets
@@ -161,6 +173,11 @@ impl DataPlane {
     /// A handle that stops the plane from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.shared.clone())
+    }
+
+    /// A handle that lets links of this rank drop.
+    pub fn link_dropper(&self) -> LinkDropper {
+        LinkDropper(self.shared.clone())
     }
 
     /// Lets this process write its packets where its peers read them, if the ranks share memory: without it they are copied

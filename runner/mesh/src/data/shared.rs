@@ -105,9 +105,18 @@ impl Shared {
         }
     }
 
+    /// Lets vanish whatever this rank and a peer send each other from now on, and what the peer has sent and has not arrived. A rank
+    /// that is not among the peers has no link.
+    pub(super) fn drop_link(&self, peer: Rank) {
+        if peer != self.me && self.check(peer).is_ok() {
+            self.window(peer).drop_link();
+            self.inbox.drop_link(peer);
+        }
+    }
+
     /// Adds a complete message to the inbox.
     pub(super) fn deliver(&self, envelope: Envelope, departed: Option<Nanos>) {
-        if let Some(arrivals) = &self.arrivals {
+        if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !self.inbox.is_dropped(envelope.from)) {
             arrivals.arrived(envelope.from, envelope.tag, envelope.packet.0.len(), departed);
         }
         self.inbox.deliver(envelope);

@@ -2,7 +2,8 @@
 //!
 //! A message needs as many credits as it has bytes, and a few more so that empty messages are bounded too. Credits
 //! return when the receiver has taken the message out of its inbox. A message that is larger than the window is sent
-//! when nothing else is in flight; so all ranks of a ring may send one message first, whatever its size.
+//! when nothing else is in flight; so all ranks of a ring may send one message first, whatever its size. What a recipe lets vanish
+//! takes no credits: whoever waits for it waits in vain, and no sender does.
 
 use super::direct::Outgoing;
 use super::presence::Presence;
@@ -57,6 +58,8 @@ struct State {
     /// Whether the peer was asked for credits since some returned.
     asked: bool,
     presence: Presence,
+    /// Whether what is sent vanishes.
+    dropped: bool,
     /// The error that every wait returns from now on.
     ended: Option<StepError>,
     /// Whether the peer has confirmed the goodbye.
@@ -83,6 +86,7 @@ impl Window {
             returns: 0,
             asked: false,
             presence: Presence::Here,
+            dropped: false,
             ended: None,
             farewell: false,
             sent: LinkRecord { from: me, to: peer, bytes: 0, messages: 0 },
@@ -108,6 +112,11 @@ impl Window {
         let mut asked = false;
         loop {
             let queue = state.open(self, wanted)?;
+            if state.dropped {
+                // It left this rank, and needs no credits of a peer that never hears of it.
+                state.tally(size);
+                return Ok(());
+            }
             if state.has_room(size, self.limits.window) {
                 state.count(size);
                 if state.direct.as_mut().is_some_and(|direct| direct.write(tag, &packet, departed)) {
@@ -146,7 +155,8 @@ impl Window {
     /// Whether a message of `size` bytes can be sent now. If not, the peer is asked for the credits that it holds back.
     pub(super) fn has_room(&self, size: u64) -> bool {
         let mut state = self.lock();
-        if state.has_room(size, self.limits.window) || state.ended.is_some() || state.presence.gone() {
+        let never_waits = state.dropped || state.ended.is_some() || state.presence.gone();
+        if never_waits || state.has_room(size, self.limits.window) {
             return true;
         }
         if !std::mem::replace(&mut state.asked, true)
@@ -170,6 +180,12 @@ impl Window {
     /// Records that the peer has received everything.
     pub(super) fn farewell(&self) {
         self.lock().farewell = true;
+        self.changed.notify_all();
+    }
+
+    /// Lets vanish whatever is sent from now on.
+    pub(super) fn drop_link(&self) {
+        self.lock().dropped = true;
         self.changed.notify_all();
     }
 
@@ -234,6 +250,10 @@ impl State {
 
     fn count(&mut self, size: u64) {
         self.used += cost(size);
+        self.tally(size);
+    }
+
+    fn tally(&mut self, size: u64) {
         self.sent.bytes += size;
         self.sent.messages += 1;
     }

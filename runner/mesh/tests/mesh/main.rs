@@ -6,6 +6,7 @@ mod briefing;
 mod control;
 mod fixture;
 mod leaving;
+mod links;
 mod network;
 mod processes;
 mod strangers;

@@ -11,7 +11,7 @@ use strategies::Transport;
 use transport_contract::{LanePosition, TestWorld};
 
 /// Addresses without a listener.
-fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
+pub(crate) fn free_addresses(ranks: u32) -> Vec<SocketAddr> {
     let listeners: Vec<_> = (0..ranks).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap()).collect()
 }

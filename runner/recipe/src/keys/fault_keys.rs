@@ -30,6 +30,16 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("40")
     .sweep(),
+    Key::new(
+        "faults.peer",
+        Kind::Whole(0, 65_535),
+        "The rank at the other end of the link. What either sends the other vanishes from the beginning of `step` of `rank` on, with what is \
+         on its way to `rank` then. It does so for good, because no strategy sends anything twice: who waits for a lost message waits \
+         until its deadline, and a link that came back would change nothing.",
+    )
+    .of(&[FaultKind::DropLink.name()])
+    .example("0")
+    .sweep(),
     Key::new("faults.for", Kind::Duration, "How long the rank is paused; without it, it never continues.")
         .of(&[FaultKind::Pause.name()])
         .example("\"2s\"")

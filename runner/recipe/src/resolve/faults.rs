@@ -1,7 +1,7 @@
 //! Settings of `faults` to what goes wrong with which rank, and what cannot work about it.
 
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::training;
+use crate::resolve::{links, training};
 use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
 use crate::values::leaf::Typed;
@@ -30,6 +30,7 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
             findings.extend(steps.and_then(|steps| too_late(fault, steps)));
         }
     }
+    findings.extend(links::findings(settings, written, spec));
     findings.extend(after_the_end(written, &spec.cluster));
     findings.extend(no_worker_left(written, spec));
     findings.extend(longer_than_the_run(settings, written, spec));
@@ -113,7 +114,8 @@ fn after_the_end(written: &[FaultSetting], cluster: &Cluster) -> Vec<Finding> {
 
 fn no_worker_left(written: &[FaultSetting], spec: &RunSpec) -> Option<Finding> {
     let workers = spec.cluster.workers();
-    let last = written.iter().rfind(|fault| fault.action.is_fatal())?;
+    let loses = |fault: &&FaultSetting| fault.action.is_fatal() || fault.action.unlinked().is_some();
+    let last = written.iter().rfind(loses)?;
     (spec.lost_by_fault(Role::Worker) >= workers).then(|| {
         let them = if workers == 1 { "the only worker".to_owned() } else { format!("all {workers} workers") };
         Finding::new("R189", format!("{them} would be lost"))
@@ -127,7 +129,10 @@ fn longer_than_the_run(settings: &Settings, written: &[FaultSetting], spec: &Run
     let limit = RUN_TIMEOUT.of(settings)?;
     let longest = written.iter().filter_map(|fault| match fault.action {
         FaultAction::Pause { length: Some(length) } => Some((length, fault.span)),
-        FaultAction::Pause { length: None } | FaultAction::Kill | FaultAction::Slow { .. } => None,
+        FaultAction::Pause { length: None }
+        | FaultAction::Kill
+        | FaultAction::Slow { .. }
+        | FaultAction::DropLink { .. } => None,
     });
     let (length, span) = longest.max_by_key(|(length, _)| *length)?;
     (length >= limit && !spec.faults.is_empty()).then(|| {

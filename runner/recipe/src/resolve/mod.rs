@@ -18,6 +18,7 @@ pub(crate) mod gossip;
 pub(crate) mod hybrid;
 pub(crate) mod inventory;
 pub(crate) mod labelled_text;
+mod links;
 pub(crate) mod lr_schedule;
 pub(crate) mod measure;
 pub(crate) mod model;

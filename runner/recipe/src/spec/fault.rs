@@ -1,6 +1,8 @@
-//! What a recipe lets go wrong: ranks that are killed, paused or slowed down at a step.
+//! What a recipe lets go wrong: ranks that are killed, paused or slowed down at a step, and links between them that carry nothing
+//! from a step on.
 
 use crate::spec::family::family;
+use crate::spec::link_loss::LinkLoss;
 use crate::{Role, RunSpec, Whom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,9 +14,8 @@ family! {
         Kill = "kill": "Its process is killed (SIGKILL).",
         Pause = "pause": "Its process is stopped (SIGSTOP), and continues (SIGCONT) after `for`; without `for` it never does.",
         Slow = "slow": "Its computing takes `compute` times as long, until the step `until` or to the end.",
-    }
-    later {
-        "drop-link": "Messages of a link vanish.",
+        DropLink = "drop-link": "What it and the rank `peer` send each other vanishes, in both directions and for good; both stay connected \
+            with the driver.",
     }
 }
 
@@ -47,6 +48,11 @@ pub enum FaultAction {
         /// The first step that is as fast as before; `None` if there is none.
         until: Option<u64>,
     },
+    /// Nothing that the rank and its peer send each other arrives from then on.
+    DropLink {
+        /// The rank at the other end of the link.
+        peer: u32,
+    },
 }
 
 impl FaultAction {
@@ -56,6 +62,7 @@ impl FaultAction {
             Self::Kill => FaultKind::Kill,
             Self::Pause { .. } => FaultKind::Pause,
             Self::Slow { .. } => FaultKind::Slow,
+            Self::DropLink { .. } => FaultKind::DropLink,
         }
     }
 
@@ -63,7 +70,15 @@ impl FaultAction {
     pub fn is_fatal(self) -> bool {
         match self {
             Self::Kill | Self::Pause { length: None } => true,
-            Self::Pause { length: Some(_) } | Self::Slow { .. } => false,
+            Self::Pause { length: Some(_) } | Self::Slow { .. } | Self::DropLink { .. } => false,
+        }
+    }
+
+    /// The rank at the other end of the link that it drops.
+    pub fn unlinked(self) -> Option<u32> {
+        match self {
+            Self::DropLink { peer } => Some(peer),
+            Self::Kill | Self::Pause { .. } | Self::Slow { .. } => None,
         }
     }
 
@@ -74,6 +89,7 @@ impl FaultAction {
             Self::Pause { length: None } => "was paused for good".to_owned(),
             Self::Pause { length: Some(length) } => format!("was paused for {length:?}"),
             Self::Slow { compute, .. } => format!("was slowed down by {compute}"),
+            Self::DropLink { peer } => format!("lost its link with rank {peer}"),
         }
     }
 }
@@ -87,8 +103,16 @@ impl PlannedFault {
             {
                 compute
             }
-            FaultAction::Slow { .. } | FaultAction::Kill | FaultAction::Pause { .. } => 1.0,
+            FaultAction::Slow { .. }
+            | FaultAction::Kill
+            | FaultAction::Pause { .. }
+            | FaultAction::DropLink { .. } => 1.0,
         }
+    }
+
+    /// The ranks at the ends of the link that it drops.
+    pub fn link(&self) -> Option<[u32; 2]> {
+        self.action.unlinked().map(|peer| [self.rank, peer])
     }
 
     /// What happened, once it has: `rank 2 was killed at the beginning of step 40, as the recipe says`.
@@ -113,18 +137,36 @@ impl std::fmt::Display for PlannedFault {
                 write!(out, "rank {rank}: computing takes {compute} times as long from its step {step} on")?;
                 until.map_or(Ok(()), |until| write!(out, " until step {until}"))
             }
+            FaultAction::DropLink { peer } => {
+                write!(out, "rank {rank} loses its link with rank {peer} at the beginning of its step {step}")
+            }
         }
     }
 }
 
 impl RunSpec {
-    /// Whether the ranks that the recipe lets fail are more than the strategy can lose: then its runs fail as ordered.
+    /// Whether the ranks that the recipe lets fail are more than the strategy can lose, or a link that it drops is one that the strategy
+    /// needs: then its runs fail as ordered.
     pub fn ends_by_fault(&self) -> bool {
-        [Role::Worker, Role::Server].into_iter().any(|role| {
-            let seats = self.cluster.seats.iter();
-            let ranks = seats.filter(|seat| seat.role == role).count() as u32;
-            self.lost_by_fault(role) > self.strategy.spares(role, ranks)
-        })
+        let needs_link = self.faults.iter().any(|fault| self.loss_by_fault(fault) == Some(LinkLoss::Run));
+        needs_link
+            || [Role::Worker, Role::Server].into_iter().any(|role| {
+                let seats = self.cluster.seats.iter();
+                let ranks = seats.filter(|seat| seat.role == role).count() as u32;
+                self.lost_by_fault(role) > self.strategy.spares(role, ranks)
+            })
+    }
+
+    /// Whether a fault is one of those that a run may end by.
+    pub(crate) fn may_end_by(&self, fault: &PlannedFault) -> bool {
+        fault.action.is_fatal()
+            || matches!(self.loss_by_fault(fault), Some(LinkLoss::Run | LinkLoss::Worker(_)))
+    }
+
+    /// What the run loses with a link that the fault drops and that is known to carry something.
+    fn loss_by_fault(&self, fault: &PlannedFault) -> Option<LinkLoss> {
+        let link = fault.link().filter(|link| self.exchanges(*link) == Some(true))?;
+        Some(self.loss_of_link(link))
     }
 
     /// Whether the recipe lets this rank compute slowly, for the whole run or from a step on to its end. Of ranks that are drawn none
@@ -143,10 +185,14 @@ impl RunSpec {
         self.emulation.slow.iter().any(|slow| slow.whom == Whom::Rank(rank) && slow.link > 1.0)
     }
 
-    /// Number of ranks that the recipe lets fail for good.
+    /// Number of ranks that the recipe lets fail for good, or takes the link to their server from.
     pub(crate) fn lost_by_fault(&self, role: Role) -> u32 {
-        let is_lost =
-            |rank: u32| self.faults.iter().any(|fault| fault.rank == rank && fault.action.is_fatal());
+        let is_lost = |rank: u32| {
+            self.faults.iter().any(|fault| {
+                let fails = fault.rank == rank && fault.action.is_fatal();
+                fails || self.loss_by_fault(fault) == Some(LinkLoss::Worker(rank))
+            })
+        };
         let seats = (0_u32..).zip(&self.cluster.seats);
         seats.filter(|(rank, seat)| seat.role == role && is_lost(*rank)).count() as u32
     }
@@ -155,7 +201,7 @@ impl RunSpec {
     pub fn paused(&self) -> Duration {
         let lengths = self.faults.iter().map(|fault| match fault.action {
             FaultAction::Pause { length } => length.unwrap_or_default(),
-            FaultAction::Kill | FaultAction::Slow { .. } => Duration::ZERO,
+            FaultAction::Kill | FaultAction::Slow { .. } | FaultAction::DropLink { .. } => Duration::ZERO,
         });
         lengths.fold(Duration::ZERO, Duration::saturating_add)
     }
@@ -173,6 +219,11 @@ mod tests {
             (FaultAction::Kill, "is killed at", "was killed at"),
             (FaultAction::Pause { length: two }, "is paused for 2s at", "was paused for 2s at"),
             (FaultAction::Pause { length: None }, "is paused for good at", "was paused for good at"),
+            (
+                FaultAction::DropLink { peer: 0 },
+                "loses its link with rank 0 at",
+                "lost its link with rank 0 at",
+            ),
         ];
         for (action, before, after) in cases {
             assert_eq!(fault(action).to_string(), format!("rank 2 {before} the beginning of its step 40"));

@@ -204,7 +204,7 @@ impl Plan {
                 });
                 let arms = &mut all[place].1;
                 let ended = arm.map(|arm| arm.name.as_str()).filter(|arm| !arms.contains(arm));
-                arms.extend(ended.filter(|_| fault.action.is_fatal()));
+                arms.extend(ended.filter(|_| cell.spec.may_end_by(fault)));
             }
         }
         let words = |(words, ended): (String, Vec<&str>)| {

@@ -76,6 +76,11 @@ impl Graph {
         self.neighbours[rank].iter().copied()
     }
 
+    /// Whether two ranks are neighbours.
+    pub fn joins(&self, one: usize, other: usize) -> bool {
+        self.neighbours.get(one).is_some_and(|neighbours| neighbours.contains(&other))
+    }
+
     /// The edge that an odd ring lost.
     pub fn dropped(&self) -> Option<(usize, usize)> {
         self.dropped

@@ -50,6 +50,7 @@ impl FaultSetting {
             FaultAction::Slow { compute, until: Some(until) } => {
                 format!("slow-{whom}@{step}-{until}:compute*{compute}")
             }
+            FaultAction::DropLink { peer } => format!("drop-link-{whom}-rank{peer}@{step}"),
         }
     }
 }

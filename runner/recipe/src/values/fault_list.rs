@@ -73,31 +73,41 @@ fn action(kind: FaultKind, item: &Item, fields: Fields<'_>, step: u64) -> Result
     match kind {
         FaultKind::Kill => Ok(FaultAction::Kill),
         FaultKind::Pause => Ok(FaultAction::Pause { length: fields.duration("for")? }),
-        FaultKind::Slow => {
-            let compute = fields.number("compute")?.ok_or_else(|| {
-                missing(
-                    item,
-                    "how slow",
-                    "`compute` is missing",
-                    "write `compute = 4.0` for computing that takes four times as long",
-                )
-            })?;
-            if compute <= 1.0 {
-                return Err(Finding::new("R114", "a fault that changes nothing")
-                    .at(item.span, "without effect")
-                    .cure("write `compute = 4.0`, for example"));
-            }
-            let until = fields.whole("until")?;
-            match until.filter(|until| *until <= step) {
-                None => Ok(FaultAction::Slow { compute, until }),
-                Some(until) => Err(Finding::new(
-                    "R188",
-                    format!("slow from step {step} until step {until}: for no step"),
-                )
+        FaultKind::DropLink => match fields.whole("peer")? {
+            Some(peer) => Ok(FaultAction::DropLink { peer: peer as u32 }),
+            None => Err(missing(
+                item,
+                "which link",
+                "`peer` is missing",
+                "write `peer = 0` for the link between the rank and rank 0",
+            )),
+        },
+        FaultKind::Slow => slowness(item, fields, step),
+    }
+}
+
+fn slowness(item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, Finding> {
+    let compute = fields.number("compute")?.ok_or_else(|| {
+        missing(
+            item,
+            "how slow",
+            "`compute` is missing",
+            "write `compute = 4.0` for computing that takes four times as long",
+        )
+    })?;
+    if compute <= 1.0 {
+        return Err(Finding::new("R114", "a fault that changes nothing")
+            .at(item.span, "without effect")
+            .cure("write `compute = 4.0`, for example"));
+    }
+    let until = fields.whole("until")?;
+    match until.filter(|until| *until <= step) {
+        None => Ok(FaultAction::Slow { compute, until }),
+        Some(until) => {
+            Err(Finding::new("R188", format!("slow from step {step} until step {until}: for no step"))
                 .at(item.span, "ends before it begins")
                 .note("`until` is the first step that is as fast as before")
-                .cure(format!("write `until = {}` or more", step.saturating_add(1)))),
-            }
+                .cure(format!("write `until = {}` or more", step.saturating_add(1))))
         }
     }
 }

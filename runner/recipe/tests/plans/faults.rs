@@ -2,8 +2,8 @@
 
 use crate::desk::Desk;
 use crate::expansion::plan;
-use crate::problems::check;
-use recipe::{FaultAction, PlannedFault};
+use crate::problems::{check, recipe};
+use recipe::{FaultAction, PlannedFault, Severity};
 use std::time::Duration;
 
 const TWO: &str = "[nodes]\nuse = [\"local*2\"]";
@@ -56,6 +56,60 @@ fn a_plan_says_which_arms_end() {
 }
 
 #[test]
+fn a_plan_says_which_arms_need_a_link() {
+    let arm = |kind: &str| format!("[[strategy]]\nkind = \"{kind}\"\n");
+    let [ring, pairs, server] = [arm("d-sync"), arm("ad-psgd"), arm("easgd-async")];
+    let said = |arms: &str, link: &str| {
+        let fault = format!("[[faults]]\nkind = \"drop-link\"\nstep = 40\n{link}");
+        plan(&[arms, fault.as_str(), SHORT, TWO]).faults()
+    };
+    let words = "rank 0 loses its link with rank 1 at the beginning of its step 40";
+    let both = ring + &pairs;
+    assert_eq!(said(&both, "rank = 0\npeer = 1"), [format!("{words}, which ends runs of d-sync")]);
+    assert_eq!(said(&pairs, "rank = 0\npeer = 1"), [words]);
+    // One of two workers is left.
+    let words = "rank 0 loses its link with rank 2 at the beginning of its step 40";
+    assert_eq!(said(&server, "rank = 0\npeer = 2"), [words]);
+}
+
+#[test]
+fn a_link_that_carries_nothing_is_refused_where_that_is_known() {
+    let codes = |kind: &str, communication: &str, link: [u32; 2]| -> Vec<String> {
+        let [rank, peer] = link;
+        let fault = format!("[[faults]]\nkind = \"drop-link\"\nrank = {rank}\npeer = {peer}\nstep = 40");
+        let arm = format!("[[strategy]]\nkind = \"{kind}\"");
+        let how = format!("[communication]\n{communication}");
+        let (six, paced) = ("[nodes]\nuse = [\"local*6\"]", "[compute]\nstep-time = \"10ms\"");
+        let problems = Desk::with(&recipe(&[&arm, &how, &fault, six, paced, SHORT])).plan().err();
+        let errors = problems.into_iter().flat_map(|problems| problems.list);
+        errors.filter(|problem| problem.severity == Severity::Error).map(|problem| problem.code).collect()
+    };
+    let plain = "reduce-order = \"ring\"";
+    for (kind, communication, link, carries) in [
+        ("d-sync", plain, [1, 2], true),
+        ("d-sync", plain, [5, 0], true),
+        ("d-sync", plain, [1, 3], false),
+        ("d-sync", "reduce-order = \"rank\"", [1, 3], true),
+        ("d-sync", "collective = { kind = \"star\" }", [1, 2], false),
+        ("d-sync", "collective = { kind = \"star\" }", [2, 0], true),
+        ("d-sync", "collective = { kind = \"all-gather\" }", [1, 4], true),
+        // Only the code of the collective knows.
+        ("d-sync", "collective = { kind = \"tree\" }", [3, 4], true),
+        ("d-sync", "schedule = \"merged\"", [1, 3], true),
+        ("ps-sync", plain, [1, 2], false),
+        ("ps-sync", plain, [1, 6], true),
+        ("easgd-async", plain, [6, 1], true),
+        ("d-psgd", plain, [1, 3], false),
+        ("ad-psgd", plain, [1, 3], false),
+        ("ad-psgd", plain, [0, 4], true),
+        ("ad-psgd", plain, [1, 2], true),
+    ] {
+        let expected: &[&str] = if carries { &[] } else { &["R188"] };
+        assert_eq!(codes(kind, communication, link), expected, "{kind} {communication} {link:?}");
+    }
+}
+
+#[test]
 fn they_are_conditions_and_survive_being_written_down() {
     let axis = "[sweep.axes]\nfaults = [[], [{ kind = \"kill\", rank = 1, step = 40 }], [{ kind = \"pause\", rank = 0, step = 3, for = \"250ms\" }, \
                 { kind = \"slow\", host = \"local\", step = 7, compute = 2.5, until = 9 }]]";
@@ -79,7 +133,26 @@ fn what_cannot_work() {
     let cases = [
         ("nothing said", entry("rank = 1\nstep = 2")),
         ("an unknown kind", entry("kind = \"kil\"\nrank = 1\nstep = 2")),
-        ("a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("half a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("a link for a while", entry("kind = \"drop-link\"\nrank = 1\npeer = 2\nstep = 2\nfor = \"2s\"")),
+        ("a peer of a kill", entry("kind = \"kill\"\nrank = 1\npeer = 0\nstep = 2")),
+        ("no such link", entry("kind = \"drop-link\"\nrank = 1\npeer = 7\nstep = 2")),
+        ("a link with itself", entry("kind = \"drop-link\"\nrank = 1\npeer = 1\nstep = 2")),
+        ("a link within a machine", entry("kind = \"drop-link\"\nhost = \"local\"\npeer = 1\nstep = 2")),
+        ("a link behind the end", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 101")),
+        (
+            "a link in a short run",
+            format!("{}\n{limit}", entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2")),
+        ),
+        ("workers of a server", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 2")),
+        (
+            "one link from both ends",
+            format!(
+                "{}\n{}",
+                entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2"),
+                entry("kind = \"drop-link\"\nrank = 2\npeer = 0\nstep = 9")
+            ),
+        ),
         ("no rank in particular", entry("kind = \"kill\"\nstep = 2")),
         ("two at once", entry("kind = \"kill\"\nrank = 1\nhost = \"local\"\nstep = 2")),
         ("no step", entry("kind = \"kill\"\nrank = 1")),

@@ -238,7 +238,6 @@ fn not_in_this_version() {
                 "a setting by its paper's name",
                 &["[[strategy]]\nkind = \"mg-wfbp\"", "[[strategy]]\nkind = \"sync-easgd3\""],
             ),
-            ("a fault of a link", &["[[faults]]\nkind = \"drop-link\"\nrank = 1\nstep = 2"]),
             ("a data set", &["[dataset]\nkind = \"text\"\npath = \"x\""]),
             ("predictions", &["[measure]\npredict = true"]),
         ],

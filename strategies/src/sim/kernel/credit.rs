@@ -57,7 +57,8 @@ impl Kernel {
     /// Whether a message of `size` bytes can leave now.
     pub(in crate::sim) fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
         let state = self.lock();
-        state.health.gone(to) || state.credits.has_room(from, to, bytes)
+        let never_waits = state.health.gone(to) || state.health.swallows(from, to);
+        never_waits || state.credits.has_room(from, to, bytes)
     }
 
     /// Waits until there is room for a message.
@@ -71,7 +72,7 @@ impl Kernel {
             if state.health.gone(to) {
                 return Err(StepError::Gone { rank: from, peer: to, wanted });
             }
-            if state.credits.has_room(from, to, envelope.packet.0.len()) {
+            if state.health.swallows(from, to) || state.credits.has_room(from, to, envelope.packet.0.len()) {
                 return Ok(state);
             }
             if let Some(error) = state.in_vain(from, Source::One(to), wanted).filter(|_| waited) {

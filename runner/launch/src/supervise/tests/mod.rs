@@ -188,6 +188,7 @@ fn input(event: &str) -> Input {
             let length = (words.len() > 2).then(|| Duration::from_millis(u64::from(number(2)) * 100));
             struck(rank, FaultAction::Pause { length })
         }
+        "unlinked" => struck(rank, FaultAction::DropLink { peer: number(2) }),
         "slowed" => struck(rank, FaultAction::Slow { compute: 2.0, until: None }),
         "goodbye" => from(ToDriver::Goodbye),
         "exit" => Input::Exited(Member::Rank(rank), ProcessExit::Code(number(2) as i32)),

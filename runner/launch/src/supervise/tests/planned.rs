@@ -80,9 +80,95 @@ fn what_happens_to_another_rank_or_by_itself_is_an_accident() {
     }
 }
 
+const UNLINKED: &str = "rank 1 lost its link with rank 0 at the beginning of step 7, as the recipe says";
+
+#[test]
+fn a_run_that_needs_a_link_fails_as_ordered_whoever_complains_first() {
+    let place = "(in step 8, phase wait-peer, lane communication)";
+    for events in [
+        "unlinked 1 0, accuses 1 0, wait 11",
+        "unlinked 1 0, accuses 0 1, wait 11",
+        "unlinked 1 0, accuses 0 1, accuses 1 0, wait 11",
+        "unlinked 0 1, accuses 0 1, accuses 1 0, wait 11",
+    ] {
+        let report = together().play(events).supervisor.report();
+        let End::Failed { origin, .. } = report.end else { panic!("{:?}", report.end) };
+        let struck = if events.contains("unlinked 0") {
+            UNLINKED.replace("rank 1", "rank x").replace("rank 0", "rank 1").replace("rank x", "rank 0")
+        } else {
+            UNLINKED.to_owned()
+        };
+        assert_eq!((origin, report.as_ordered), (FaultOrigin::Recipe, true), "{events}");
+        assert_eq!(report.detail, format!("because {place}: {struck}"), "{events}");
+    }
+    // A rank that dies, hangs, or fails by itself is an accident, whatever its links.
+    for (events, words) in [
+        ("unlinked 1 0, signal 1, wait 3", "SIGKILL"),
+        ("unlinked 1 0, accuses 0 1, signal 1, wait 3", "SIGKILL"),
+        ("unlinked 1 0, failed 1, wait 3", "because"),
+        ("unlinked 1 0, beat 0, wait 5, beat 0, wait 6", "gave no sign of life"),
+    ] {
+        let report = together().play(events).supervisor.report();
+        assert!(!report.as_ordered && report.detail.contains(words), "{events}: {report:?}");
+    }
+}
+
+#[test]
+fn a_worker_without_a_link_to_its_server_is_lost_as_ordered() {
+    let leave =
+        "finished 0, goodbye 0, exit 0 0, finished 2, goodbye 2, exit 2 0, finished 3, goodbye 3, exit 3 0";
+    let told = "rank 1 lost its link with rank 3 at the beginning of step 7, as the recipe says";
+    for (events, place) in [
+        ("unlinked 1 3, accuses 1 3, exit 1 1, wait 11", "because (in step 8, phase wait-peer"),
+        ("unlinked 1 3, accuses 1 3, misses 3 1, wait 11", "because (in step 8, phase wait-peer"),
+        ("unlinked 1 3, misses 3 1, wait 11", "it is gone (in step 7, phase backward"),
+    ] {
+        let play = alone().play(events);
+        assert_eq!(play.stage(), "running", "{events}");
+        let report = play.play(leave).supervisor.report();
+        assert_eq!((report.end, report.as_ordered), (End::Done, true), "{events}");
+        let [lost] = &report.lost_ranks[..] else { panic!("{events}: {:?}", report.lost_ranks) };
+        assert_eq!(lost.rank, Rank(1), "{events}");
+        assert!(lost.reason.starts_with(place) && lost.reason.ends_with(told), "{events}: {}", lost.reason);
+    }
+    // The server itself, or another worker, is another matter.
+    let report = alone().play("unlinked 1 3, signal 2, wait 3").supervisor.report();
+    assert!(!report.as_ordered, "{report:?}");
+}
+
+/// Three workers that average in pairs.
+fn pairs() -> Play {
+    let roles = vec![recipe::Role::Worker; 3];
+    let topology = recipe::Topology::Ring;
+    let strategy = Strategy::AdPsgd { topology, averaging: recipe::Averaging::EachStep };
+    let rules = Rules { evaluate_at_once: false, target: None, roles, strategy, ..rules() };
+    Play::new(rules).play("prepared 0, prepared 1, prepared 2, beat 0, beat 1, beat 2")
+}
+
+#[test]
+fn workers_that_can_go_on_without_each_other_are_not_lost() {
+    let leave =
+        "finished 0, goodbye 0, exit 0 0, finished 1, goodbye 1, exit 1 0, finished 2, goodbye 2, exit 2 0";
+    for (missed, told) in [
+        ("misses 0 1, misses 1 0", "both went on, each without the other"),
+        ("misses 0 1", "both went on, each without the other"),
+        ("beat 0", "nobody missed a message"),
+    ] {
+        let play = pairs().play(&format!("unlinked 1 0, {missed}, wait 5, beat 0, beat 1, beat 2, wait 5"));
+        assert_eq!((play.stage(), play.conclusion().as_str()), ("running", "-"), "{missed}");
+        let report = play.play(leave).supervisor.report();
+        assert_eq!((report.end, report.as_ordered), (End::Done, false), "{missed}");
+        assert_eq!(report.lost_ranks, [], "{missed}");
+        assert_eq!(report.detail, format!("{UNLINKED}; {told}"), "{missed}");
+    }
+    // A third rank that is missed is lost.
+    let play = pairs().play("unlinked 1 0, misses 1 2, wait 11");
+    assert!(play.play(leave).supervisor.report().lost_ranks.iter().any(|lost| lost.rank == Rank(2)));
+}
+
 #[test]
 fn each_is_noted_when_it_strikes() {
-    for event in ["struck 1", "paused 1", "paused 1 5", "slowed 1"] {
+    for event in ["struck 1", "paused 1", "paused 1 5", "slowed 1", "unlinked 1 0"] {
         let mut play = together();
         play.said();
         assert_eq!(play.play(event).said(), "events note");

@@ -5,9 +5,10 @@ use super::{Code, code};
 pub(super) const FAULTS: &[Code] = &[
     code(
         "R163",
-        "a pause as long as the run",
+        "a fault as long as the run",
         "A rank that is paused for as long as `limits.run-timeout` lets a run take never continues: the run is out of time before. A pause \
-         without `for` is for good, and the run goes the way it goes when a rank hangs.",
+         without `for` is for good, and the run goes the way it goes when a rank hangs. That a link has dropped no rank is told: one that waits \
+         for a message over it gives up after a minute, and the run needs time for that.",
     ),
     code(
         "R186",
@@ -25,7 +26,8 @@ pub(super) const FAULTS: &[Code] = &[
         "R188",
         "a fault that changes nothing",
         "A rank that was killed, or paused for good, takes no further step that anything could happen at; and a rank is slow from `step` up to, \
-         not including, `until`.",
+         not including, `until`. A link that drops stays so, is the same from both of its ends, and joins two ranks that send each other something \
+         while they train: workers with a server exchange with it alone, those of a ring with their two neighbours, those of a graph with theirs.",
     ),
     code(
         "R189",

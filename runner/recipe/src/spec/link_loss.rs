@@ -1,0 +1,112 @@
+//! Which ranks of a run exchange messages, and what the run loses with the link between two of them.
+
+use crate::{Collective, Graph, ReduceOrder, Role, RunSpec, Schedule, StepPace, Strategy, Topology};
+use std::time::Duration;
+
+/// How long a rank waits for a peer from which nothing comes: longer than anything takes that works, apart from what the recipe makes
+/// slow.
+pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// What a run loses with a link on which it depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLoss {
+    /// Nothing else: both ends go on, each without the other.
+    Link,
+    /// The worker at one end, whose server is at the other.
+    Worker(u32),
+    /// Itself.
+    Run,
+}
+
+impl Strategy {
+    /// What a run loses with the link between two ranks that exchange messages, each with its role.
+    pub fn loss_of_link(&self, ends: [(u32, Role); 2]) -> LinkLoss {
+        match (self.kind().profile().pace, ends) {
+            (StepPace::Own, [(_, Role::Worker), (_, Role::Worker)]) => LinkLoss::Link,
+            (
+                StepPace::Own,
+                [(worker, Role::Worker), (_, Role::Server)] | [(_, Role::Server), (worker, Role::Worker)],
+            ) => LinkLoss::Worker(worker),
+            (StepPace::Own, [(_, Role::Server), (_, Role::Server)]) | (StepPace::Common, _) => LinkLoss::Run,
+        }
+    }
+}
+
+impl RunSpec {
+    /// What the run loses with the link between two of its ranks, if they exchange messages.
+    pub(crate) fn loss_of_link(&self, link: [u32; 2]) -> LinkLoss {
+        self.strategy.loss_of_link(link.map(|rank| (rank, self.role(rank))))
+    }
+
+    /// Whether two ranks exchange messages once training has begun; `None` where only the strategy's code knows.
+    pub fn exchanges(&self, link: [u32; 2]) -> Option<bool> {
+        let [one, other] = link;
+        if one == other {
+            return Some(false);
+        }
+        match link.map(|rank| self.role(rank)) {
+            [Role::Worker, Role::Worker] => self.workers_exchange(one as usize, other as usize),
+            // What servers tell each other, they tell one of them.
+            [Role::Server, Role::Server] => None,
+            [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => Some(true),
+        }
+    }
+
+    fn workers_exchange(&self, one: usize, other: usize) -> Option<bool> {
+        let workers = self.cluster.workers() as usize;
+        let graph = |topology: Topology| Graph::new(topology, workers);
+        match &self.strategy {
+            // The first worker plans for the others.
+            _ if self.plans_buckets() => None,
+            Strategy::PsSync
+            | Strategy::AsyncSgd { .. }
+            | Strategy::AsyncMsgd { .. }
+            | Strategy::HogwildSgd { .. }
+            | Strategy::EasgdOriginal { .. }
+            | Strategy::EasgdAsync { .. }
+            | Strategy::MeasgdAsync { .. }
+            | Strategy::EasgdHogwild { .. }
+            | Strategy::Eamsgd { .. } => Some(false),
+            Strategy::DPsgd { topology, .. } => Some(graph(*topology).joins(one, other)),
+            // The first worker counts the samples of all.
+            Strategy::AdPsgd { topology, .. } => {
+                Some(one == 0 || other == 0 || Graph::bipartite(*topology, workers).joins(one, other))
+            }
+            Strategy::DSync
+            | Strategy::PipeSgd { .. }
+            | Strategy::LocalSgd { .. }
+            | Strategy::Slowmo { .. } => self.all_reduce_exchanges(one, other, workers),
+            Strategy::EasgdSync { .. } | Strategy::Sgp | Strategy::Gmp { .. } | Strategy::Custom { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Whether an all-reduce over all workers sends anything between two of them.
+    fn all_reduce_exchanges(&self, one: usize, other: usize, workers: usize) -> Option<bool> {
+        let apart = one.abs_diff(other);
+        let are_neighbours = apart == 1 || apart + 1 == workers;
+        match self.communication.collective {
+            Collective::AllGather => Some(true),
+            Collective::Star => Some(one == 0 || other == 0),
+            Collective::Ring if self.communication.reduce_order == ReduceOrder::Rank => Some(true),
+            Collective::Ring | Collective::PipelinedRing { .. } => Some(are_neighbours),
+            Collective::Tree
+            | Collective::RecursiveDoubling
+            | Collective::HalvingDoubling
+            | Collective::Hierarchical { .. } => None,
+        }
+    }
+
+    /// Whether workers agree on a plan during the first steps.
+    fn plans_buckets(&self) -> bool {
+        match self.communication.schedule {
+            Schedule::Merged | Schedule::MergedExact => true,
+            Schedule::Single | Schedule::PerLayer | Schedule::Fixed { .. } => false,
+        }
+    }
+
+    fn role(&self, rank: u32) -> Role {
+        self.cluster.seats.get(rank as usize).map_or(Role::Worker, |seat| seat.role)
+    }
+}
