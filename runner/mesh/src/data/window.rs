@@ -3,7 +3,7 @@
 //! A message needs as many credits as it has bytes, and a few more so that empty messages are bounded too. Credits
 //! return when the receiver has taken the message out of its inbox. A message that is larger than the window is sent
 //! when nothing else is in flight; so all ranks of a ring may send one message first, whatever its size. What a recipe lets vanish
-//! takes no credits: whoever waits for it waits in vain, and no sender does.
+//! takes no credits: a receiver waits for it in vain, a sender does not wait.
 
 use super::direct::Outgoing;
 use super::presence::Presence;
