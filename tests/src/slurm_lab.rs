@@ -134,9 +134,11 @@ fn munge() -> Result<()> {
     let owned = Command::new("chown").args(["munge:munge", "/run/munge"]).status()?;
     ensure!(owned.success(), "/run/munge cannot be given to munge");
     let path = program("munged").context("no munged")?;
-    // It outlives the test, and must not keep its pipes.
-    let mut command = Command::new("runuser");
-    command.args(["-u", "munge", "--"]).arg(path).arg("--force");
+    // It outlives the test, and must not keep its pipes, nor what else the test was started with: the lock of `flock`, above all.
+    let script =
+        "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd>&-\"; done; exec runuser -u munge -- \"$0\" --force";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(path);
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     ensure!(started.success(), "munged did not start");
     Ok(())
