@@ -2,8 +2,9 @@
 
 use crate::binary;
 use anyhow::{Context, Result, bail, ensure};
-use record::Event;
+use record::{Event, Rank};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -79,6 +80,27 @@ impl Desk {
     pub fn attempts(&self) -> impl Iterator<Item = PathBuf> + use<> {
         let runs = fs::read_dir(self.at(".bakeoff/runs")).into_iter().flatten();
         runs.filter_map(|run| Some(run.ok()?.path().join("1")))
+    }
+
+    /// The last digest of each rank's weights in the newest sweep, by arm and repeat.
+    pub fn weights(&self) -> Result<BTreeMap<(String, u64), BTreeMap<Rank, String>>> {
+        let mut all = BTreeMap::new();
+        for line in self.json(["list", "last", "--format", "json"])?.as_array().context("a list")? {
+            let shown = self.json(["show", line["id"].as_str().context("an id")?, "--format", "json"])?;
+            let source =
+                shown["reused_from"].as_str().or(line["id"].as_str()).context("a source")?.to_owned();
+            let last =
+                shown["attempts"].as_array().and_then(|attempts| attempts.last()).context("an attempt")?;
+            let folder = self.at(".bakeoff/runs").join(source).join(last["number"].to_string());
+            let hash = |event| match event {
+                Event::WeightHash(hash) => Some((hash.rank, hash.sha256)),
+                _ => None,
+            };
+            let hashes = EventLog::read(&folder)?.into_iter().filter_map(hash).collect();
+            let repeat = line["repeat"].as_u64().context("a repeat")?;
+            all.insert((line["arm"].as_str().context("an arm")?.to_owned(), repeat), hashes);
+        }
+        Ok(all)
     }
 
     /// What all first attempts have reported so far.

@@ -16,6 +16,10 @@ pub(crate) struct Environment {
     pub(crate) machines: Machines,
     /// The plan's machines, by the name of the node.
     nodes: BTreeMap<String, NodeFacts>,
+    /// Machines that take the place of those, where several runs are made at once.
+    spare: BTreeMap<String, NodeFacts>,
+    /// What was asked of a queue, which gives each run machines that are not known yet.
+    asked: Option<String>,
     data: Vec<(Source, String)>,
 }
 
@@ -23,15 +27,36 @@ impl Environment {
     /// Finds the worker program, connects the plan's machines, and gathers the facts about them. Takes no time for a plan that
     /// stays on this machine.
     pub(crate) async fn of(plan: &Plan, context: &Context<'_>) -> Result<Self, Failure> {
+        Self::with(plan, &nodes_of(plan), context).await
+    }
+
+    /// The same with these machines, among which are those of the plan.
+    pub(crate) async fn with(plan: &Plan, all: &[Node], context: &Context<'_>) -> Result<Self, Failure> {
         let worker = launch::examine(&launch::find_worker()?)?;
-        let machines = Machines::connect(plan, &worker, context).await?;
-        let nodes = gather(&nodes_of(plan), &machines)?;
-        Ok(Self { worker, machines, nodes, data: Vec::new() })
+        let machines = Machines::connect(plan, all, &worker, context).await?;
+        let own = nodes_of(plan);
+        let (own, spare): (Vec<&Node>, Vec<&Node>) =
+            all.iter().partition(|node| own.iter().any(|other| other.name == node.name));
+        let (nodes, spare) = (gather(own, &machines)?, gather(spare, &machines)?);
+        Ok(Self { worker, machines, nodes, spare, asked: None, data: Vec::new() })
+    }
+
+    /// That of runs in front of a queue, which was asked for machines in these words.
+    pub(crate) fn in_front_of_a_queue(asked: String) -> Result<Self, Failure> {
+        let worker = launch::examine(&launch::find_worker()?)?;
+        let none = BTreeMap::new;
+        let (machines, data) = (Machines::Here, Vec::new());
+        Ok(Self { worker, machines, nodes: none(), spare: none(), asked: Some(asked), data })
     }
 
     /// The facts about the machine of a node of the plan.
     pub(crate) fn facts(&self, node: &Node) -> Option<&NodeFacts> {
-        self.nodes.get(&node.name)
+        self.nodes.get(&node.name).or_else(|| self.spare.get(&node.name))
+    }
+
+    /// Whether a queue is to give each run its machines.
+    pub(crate) fn is_in_front_of_a_queue(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// The surroundings of a run.
@@ -45,13 +70,11 @@ impl Environment {
             self.data.push((source.clone(), digest.clone()));
             digest
         };
-        Ok(Provenance {
-            data: digest,
-            worker: self.worker.identity.clone(),
-            hardware: launch::hardware(
-                spec.cluster.nodes.iter().filter_map(|node| Some((node, self.facts(node)?))),
-            ),
-        })
+        let hardware = self.asked.clone().unwrap_or_else(|| {
+            let nodes = spec.cluster.nodes.iter();
+            launch::hardware(nodes.filter_map(|node| Some((node, self.nodes.get(&node.name)?))))
+        });
+        Ok(Provenance { data: digest, worker: self.worker.identity.clone(), hardware })
     }
 }
 

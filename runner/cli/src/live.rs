@@ -44,8 +44,11 @@ pub(crate) struct Live {
     /// How that is known: `by earlier runs`.
     #[serde(default)]
     pub(crate) left_by: String,
-    /// The run under way.
+    /// The run under way; of several the one that began first.
     pub(crate) run: Option<LiveRun>,
+    /// The others that are under way at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) beside: Vec<LiveRun>,
     /// The arms, in the order of the plan.
     #[serde(default)]
     pub(crate) arms: Vec<LiveArm>,
@@ -152,6 +155,11 @@ pub(crate) fn all(store: &Path) -> Vec<Live> {
 }
 
 impl Live {
+    /// The runs under way.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = &LiveRun> {
+        self.run.iter().chain(&self.beside)
+    }
+
     /// Whether its driver runs.
     pub(crate) fn is_alive(&self) -> bool {
         self.driver.is_alive(self.written, human::now())
@@ -282,6 +290,7 @@ mod tests {
             seconds_left: None,
             left_by: String::new(),
             run: None,
+            beside: Vec::new(),
             arms: Vec::new(),
         }
     }

@@ -22,20 +22,20 @@ pub(crate) enum Machines {
 }
 
 impl Machines {
-    /// Connects the hosts of a plan and makes worker and data ready there. Does nothing for a plan that stays on this machine.
+    /// Connects these hosts of a plan and makes worker and data ready there. Does nothing for a plan that stays on this machine.
     /// Reports what goes wrong with each host, all at once.
     pub(crate) async fn connect(
         plan: &Plan,
+        nodes: &[Node],
         worker: &WorkerBinary,
         context: &Context<'_>,
     ) -> Result<Self, Failure> {
-        let nodes = nodes_of(plan);
         if nodes.iter().all(|node| node.access == Access::Local) {
             return Ok(Self::Here);
         }
         let console = context.console;
         let begun = Instant::now();
-        let connected = Self::ready(plan, &nodes, worker, show_uploads(context), console).await;
+        let connected = Self::ready(plan, nodes, worker, show_uploads(context), console).await;
         let hosts = connected?;
         let names = human::count(nodes.len(), "machine");
         console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
@@ -120,6 +120,17 @@ fn show_uploads(context: &Context<'_>) -> mpsc::UnboundedSender<Upload> {
         sending.finish();
     });
     uploads
+}
+
+/// What tells a machine from the others of a plan: two names of one machine share what `ssh` is called with.
+pub(crate) fn host_of(node: &Node) -> String {
+    match &node.access {
+        Access::Local => "local".to_owned(),
+        Access::Ssh { login, .. } => {
+            login.rsplit_once('@').map_or(login.as_str(), |(_, host)| host).to_owned()
+        }
+        Access::Slurm { host } => host.clone(),
+    }
 }
 
 /// The machines on which ranks of a plan run, each once, in the order of the recipe.

@@ -22,6 +22,7 @@ mod page;
 mod pdf;
 mod planning;
 mod progress;
+mod queue;
 mod recorder;
 mod repository;
 mod resume;

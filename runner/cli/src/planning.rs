@@ -4,6 +4,7 @@ use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Console, human};
+use crate::queue::QueueKind;
 use recipe::{Colours, Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -47,11 +48,37 @@ pub(crate) fn patiently<T>(console: &Console, work: impl FnOnce() -> T) -> T {
 
 /// Plans a recipe; its problems go to standard error.
 pub(crate) fn plan(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
-    plan_from(&DiskFiles, args, console)
+    plan_for(args, None, console)
+}
+
+/// The same for a queue that gives each run machines of its own, where there is one.
+pub(crate) fn plan_for(
+    args: &RecipeArgs,
+    queue: Option<QueueKind>,
+    console: &Console,
+) -> Result<Plan, Failure> {
+    planned(&DiskFiles, args, &machine_for(queue), console)
 }
 
 /// The same with the files that `files` has.
 pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
+    planned(files, args, &machine(), console)
+}
+
+/// The machine that recipes are planned for, in front of a queue or not.
+pub(crate) fn machine_for(queue: Option<QueueKind>) -> Machine {
+    match queue {
+        Some(QueueKind::Slurm) => machine().in_front_of_a_queue(),
+        None => machine(),
+    }
+}
+
+fn planned(
+    files: &dyn Files,
+    args: &RecipeArgs,
+    machine: &Machine,
+    console: &Console,
+) -> Result<Plan, Failure> {
     let request = PlanRequest {
         path: &args.recipe,
         overrides: &args.overrides,
@@ -59,7 +86,7 @@ pub(crate) fn plan_from(files: &dyn Files, args: &RecipeArgs, console: &Console)
         only: args.only.as_deref(),
         repeats: args.repeats,
     };
-    match patiently(console, || recipe::plan(files, &request, &machine())) {
+    match patiently(console, || recipe::plan(files, &request, machine)) {
         Ok(plan) => {
             draw(&plan.warnings, console);
             if plan.runs.is_empty() && args.only.is_some() {

@@ -6,6 +6,7 @@
 use crate::output::human;
 use crate::progress::Progress;
 use launch::Update;
+use recipe::Run;
 use record::Event;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ pub(crate) struct Recorder {
     pub(crate) store: Store,
     /// Whose they are.
     pub(crate) attempt: AttemptId,
+    /// The run that is tried.
+    pub(crate) run: Run,
     /// The attempt's directory.
     pub(crate) directory: PathBuf,
     /// Who shows them.
@@ -41,7 +44,7 @@ impl Recorder {
         while updates.recv_many(&mut batch, BATCH).await > 0 {
             let mut events: Vec<Event> = Vec::new();
             for update in batch.drain(..) {
-                self.progress.update(&update);
+                self.progress.update(&self.run, &update);
                 self.keep(update, &mut events).await?;
             }
             log.append(&events)?;

@@ -144,7 +144,7 @@ impl Now<'_> {
             return Ok((action, why));
         };
         let runs = self.ended_early(store).await?;
-        Ok(match resume::continuation(store, &runs, &self.cell.spec) {
+        Ok(match resume::continuation(&resume::attempts(store, &runs), &self.cell.spec) {
             Some(Continuation { checkpoint, .. }) => {
                 (Action::Resume(runs), format!("{why}; it continues after step {}", checkpoint.step()))
             }

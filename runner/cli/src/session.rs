@@ -20,17 +20,33 @@ const GLANCE: Duration = Duration::from_millis(200);
 pub(crate) struct Session {
     stop: StopSignal,
     first: Arc<OnceLock<Exit>>,
+    work: Work,
+}
+
+/// What a driver does that is asked to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// It trains.
+    #[default]
+    Training,
+    /// It waits for jobs of a queue.
+    Waiting,
 }
 
 impl Session {
     /// Listens from now on; must be called inside the runtime.
     pub(crate) fn listen(console: &Console, store: &Path) -> Result<Self, Failure> {
+        Self::listen_at(Work::Training, console, store)
+    }
+
+    /// The same, with words that fit what is stopped.
+    pub(crate) fn listen_at(work: Work, console: &Console, store: &Path) -> Result<Self, Failure> {
         let ears = Ears {
             keyboard: ear(SignalKind::interrupt())?,
             system: ear(SignalKind::terminate())?,
             terminal: ear(SignalKind::hangup())?,
         };
-        let session = Self::default();
+        let session = Self { work, ..Self::default() };
         tokio::spawn(hear(session.clone(), console.clone(), ears));
         tokio::spawn(watch(session.clone(), console.clone(), store.to_owned()));
         Ok(session)
@@ -65,15 +81,19 @@ impl Session {
         // The first request decides the exit code.
         let _ = self.first.set(exit);
         self.stop.at_next_step.cancel();
-        match level {
-            Level::Softly => {
+        match (level, self.work) {
+            (Level::Softly | Level::Now, Work::Waiting) => {
+                self.stop.now.cancel();
+                Some("leaving; the jobs stay in the queue")
+            }
+            (Level::Softly, Work::Training) => {
                 Some("stopping after the current step; once more stops at once; what was recorded is kept")
             }
-            Level::Now => {
+            (Level::Now, Work::Training) => {
                 self.stop.now.cancel();
                 Some("stopping the workers; once more leaves at once")
             }
-            Level::Kill => None,
+            (Level::Kill, Work::Training | Work::Waiting) => None,
         }
     }
 }
@@ -155,9 +175,12 @@ async fn watch(session: Session, console: Console, store: PathBuf) {
 
 /// The kernel ends the workers with this process.
 fn leave(session: &Session, console: &Console, exit: Exit) -> ! {
-    console.write(
-        "leaving; the workers are killed, what was recorded is kept, and the same command continues from there",
-    );
+    console.write(match session.work {
+        Work::Training => {
+            "leaving; the workers are killed, what was recorded is kept, and the same command continues from there"
+        }
+        Work::Waiting => "leaving; the jobs stay in the queue, and the same command waits for them again",
+    });
     std::process::exit(session.interrupted().unwrap_or(exit) as i32)
 }
 

@@ -113,12 +113,14 @@ pub struct Machine {
     pub cores: u32,
     /// The hosts of the Slurm allocation that the planner runs in; empty outside of one.
     pub allocation: Vec<AllocatedHost>,
+    /// Whether each run gets its hosts later, from a queue of jobs; `slurm` then means as many as its workers need.
+    pub queued: bool,
 }
 
 impl Machine {
     /// A machine outside of any allocation.
     pub const fn new(cores: u32) -> Self {
-        Self { cores, allocation: Vec::new() }
+        Self { cores, allocation: Vec::new(), queued: false }
     }
 
     /// The same with the hosts of `SLURM_JOB_NODELIST` and their processors in `SLURM_JOB_CPUS_PER_NODE`: `n[1-3]` and `2(x3)`.
@@ -136,6 +138,12 @@ impl Machine {
         });
         let host = |name: &String| AllocatedHost { name: name.clone(), cores: cores.next().unwrap_or(1) };
         Self { allocation: names.iter().map(host).collect(), ..self }
+    }
+
+    /// The same in front of a queue that gives each run hosts of its own.
+    #[must_use]
+    pub fn in_front_of_a_queue(self) -> Self {
+        Self { allocation: Vec::new(), queued: true, ..self }
     }
 }
 

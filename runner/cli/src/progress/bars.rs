@@ -1,29 +1,33 @@
-//! The bars of a terminal: one for the sweep, a line for the run under way.
+//! The bars of a terminal: one for the sweep, a line for each run under way.
 
 use crate::durations::Estimate;
 use crate::output::{self, human};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Spinner and space before the line of the run.
 const MARGIN: usize = 3;
 
+/// Lines for runs under way; of more runs only the number is shown.
+const MOST_LINES: usize = 8;
+
 /// The bars of a sweep.
 pub(crate) struct Bars {
-    run: ProgressBar,
+    all: MultiProgress,
+    /// A line for each run under way, at least one, above the sweep's.
+    runs: Mutex<Vec<ProgressBar>>,
     sweep: ProgressBar,
 }
 
 impl Bars {
     /// Draws the sweep's bar.
     pub(crate) fn new(bars: &MultiProgress) -> Self {
-        let run = bars.add(ProgressBar::new_spinner());
-        run.set_style(style("{spinner} {msg}"));
-        run.enable_steady_tick(Duration::from_millis(200));
         let sweep = bars.add(ProgressBar::new(0));
         sweep.set_style(style("  {bar:24.green} {pos}/{len} runs  {msg}"));
+        let first = spinner(bars, &sweep);
         sweep.tick();
-        Self { run, sweep }
+        Self { all: bars.clone(), runs: Mutex::new(vec![first]), sweep }
     }
 
     /// Records how many runs there are.
@@ -40,21 +44,48 @@ impl Bars {
         self.sweep.set_message(format!("{}{left}", human::whole(elapsed)));
     }
 
-    /// The line of the run under way, made for the width that there is.
-    pub(crate) fn run(&self, line: impl Fn(usize) -> String) {
-        self.run.set_message(line(output::width().saturating_sub(MARGIN)));
+    /// The lines of the runs under way, each made for the width that there is.
+    pub(crate) fn runs(&self, count: usize, line: impl Fn(usize, usize) -> String) {
+        let mut runs = self.lines();
+        let shown = if count > MOST_LINES { MOST_LINES - 1 } else { count };
+        let lines = count.clamp(1, MOST_LINES);
+        while runs.len() < lines {
+            let next = spinner(&self.all, &self.sweep);
+            runs.push(next);
+        }
+        for surplus in runs.drain(lines..) {
+            surplus.finish_and_clear();
+            self.all.remove(&surplus);
+        }
+        let width = output::width().saturating_sub(MARGIN);
+        for (place, bar) in runs.iter().enumerate() {
+            let words = match place {
+                place if place < shown => line(place, width),
+                _ if count > shown => format!("and {}", human::count(count - shown, "more run")),
+                _ => String::new(),
+            };
+            bar.set_message(words);
+        }
     }
 
-    /// No run is under way.
-    pub(crate) fn no_run(&self) {
-        self.run.set_message("");
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<ProgressBar>> {
+        // Lines have no invariant that a panic could have broken.
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the bars off the terminal.
     pub(crate) fn clear(&self) {
-        self.run.finish_and_clear();
+        self.lines().iter().for_each(ProgressBar::finish_and_clear);
         self.sweep.finish_and_clear();
     }
+}
+
+/// A line above the sweep's bar.
+fn spinner(bars: &MultiProgress, sweep: &ProgressBar) -> ProgressBar {
+    let run = bars.insert_before(sweep, ProgressBar::new_spinner());
+    run.set_style(style("{spinner} {msg}"));
+    run.enable_steady_tick(Duration::from_millis(200));
+    run
 }
 
 fn style(template: &str) -> ProgressStyle {

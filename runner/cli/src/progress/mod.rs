@@ -41,9 +41,12 @@ struct State {
     plain: bool,
     total: usize,
     ended: usize,
-    /// What the runs take that are left, the one under way among them.
+    /// What the runs take that are left, those under way among them.
     expected: Option<Estimate>,
-    run: Option<RunView>,
+    /// The runs under way, in the order in which they began.
+    under_way: Vec<(Run, RunView)>,
+    /// The most of them.
+    at_once: u32,
     begun: Instant,
     /// The most of a cell.
     repeats: u32,
@@ -82,7 +85,8 @@ impl Progress {
             total: 0,
             ended: 0,
             expected: None,
-            run: None,
+            under_way: Vec::new(),
+            at_once: 1,
             begun: Instant::now(),
             repeats: plan.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0),
             until_decided: !plan.looks.is_empty(),
@@ -105,6 +109,7 @@ impl Progress {
             seconds_left: None,
             left_by: String::new(),
             run: None,
+            beside: Vec::new(),
             arms: arms(plan),
         };
         let mut state = self.state();
@@ -112,7 +117,12 @@ impl Progress {
         state.post();
     }
 
-    /// What the runs of this round take that are left.
+    /// That many runs are under way at once.
+    pub(crate) fn at_once(&self, runs: usize) {
+        self.state().at_once = u32::try_from(runs).unwrap_or(u32::MAX).max(1);
+    }
+
+    /// What the runs of this round take that are left, those under way among them.
     pub(crate) fn expect(&self, estimate: Option<Estimate>) {
         self.state().expected = estimate;
     }
@@ -154,13 +164,12 @@ impl Progress {
     /// An attempt at a run begins.
     pub(crate) fn attempt(&self, plan: &Plan, run: &Run, number: u32) {
         let mut state = self.state();
-        let cell = &plan.cells[run.cell];
-        let view = RunView::new(state.title(plan, run), cell, Instant::now());
-        state.run = Some(if plan.is_of_a_rung(run.cell) { view.in_rung() } else { view });
+        state.begin(plan, run);
         let again = if number > 1 { format!(", attempt {number}") } else { String::new() };
-        let line = state.plain.then(|| {
-            format!("[{}/{}] started: {}{again}", state.ended + 1, state.total, state.title(plan, run))
-        });
+        let place = state.ended + state.under_way.len();
+        let line = state
+            .plain
+            .then(|| format!("[{place}/{}] started: {}{again}", state.total, state.title(plan, run)));
         state.show();
         drop(state);
         if let Some(line) = line {
@@ -169,25 +178,57 @@ impl Progress {
     }
 
     /// Something happened in the attempt.
-    pub(crate) fn update(&self, update: &Update) {
+    pub(crate) fn update(&self, run: &Run, update: &Update) {
         let mut state = self.state();
-        let Some(run) = &mut state.run else { return };
-        run.update(update, Instant::now());
+        let Some(view) = state.view(run) else { return };
+        view.update(update, Instant::now());
+        let beside = state.under_way.len() > 1;
+        let title =
+            state.view(run).filter(|_| beside).map_or_else(String::new, |view| format!("{}: ", view.title()));
         if matches!(update, Update::Spawned { .. } | Update::State(_) | Update::Lost { .. }) {
             state.post();
         }
         state.show();
         drop(state);
         match update {
-            Update::Note(text) => self.console.say(&format!("note: {text}")),
+            Update::Note(text) => self.console.say(&format!("note: {title}{text}")),
             Update::Lost { reason, .. } => {
                 let state = RunState::Degraded;
                 let name = paint(state_style(state), state.name());
-                self.console.say(&format!("{name}: {reason}; the run continues without it"));
+                self.console.say(&format!("{name}: {title}{reason}; the run continues without it"));
             }
-            Update::Spawned { member, pid } => self.console.detail(&format!("{member} is process {pid}")),
+            Update::Spawned { member, pid } => {
+                self.console.detail(&format!("{title}{member} is process {pid}"));
+            }
             _ => {}
         }
+    }
+
+    /// A run is about to become a job of a queue.
+    pub(crate) fn submitting(&self, plan: &Plan, run: &Run) {
+        let mut state = self.state();
+        state.begin(plan, run);
+        state.show();
+    }
+
+    /// How the job of a run stands in its queue.
+    pub(crate) fn queued(&self, run: &Run, words: &str) {
+        let mut state = self.state();
+        let Some(view) = state.view(run) else { return };
+        if view.queued(words) {
+            let line = state.plain.then(|| state.view(run).map(|view| view.job_words())).flatten();
+            state.post();
+            state.show();
+            drop(state);
+            self.tell(line);
+        }
+    }
+
+    /// A run goes on without this driver.
+    pub(crate) fn left(&self, run: &Run) {
+        let mut state = self.state();
+        state.forget(run);
+        state.show();
     }
 
     /// An attempt failed and will be repeated.
@@ -201,12 +242,12 @@ impl Progress {
         state.ended += 1;
         let mut parts = vec![state.title(plan, run)];
         parts.extend(end.wall.map(human::time));
-        parts.extend(state.run.as_ref().and_then(RunView::metric_words));
+        parts.extend(state.view(run).and_then(|view| view.metric_words()));
         if !end.detail.is_empty() {
             parts.push(end.detail.to_owned());
         }
         state.count(plan, run, end.state);
-        state.run = None;
+        state.forget(run);
         let name = if end.as_ordered {
             format!("{} as ordered", end.state.name())
         } else {
@@ -280,10 +321,8 @@ impl State {
         let left = self.left();
         let Some(bars) = &self.bars else { return };
         bars.sweep(self.ended, self.begun.elapsed(), left.as_ref());
-        match &self.run {
-            Some(run) => bars.run(|width| run.line(width, Instant::now())),
-            None => bars.no_run(),
-        }
+        let now = Instant::now();
+        bars.runs(self.under_way.len(), |place, width| self.under_way[place].1.line(width, now));
     }
 
     /// Updates the driver's file for other commands if it is due.
@@ -301,24 +340,42 @@ impl State {
             live.ended = self.ended;
             live.seconds_left = left.as_ref().map(|left| left.length.as_secs());
             live.left_by = left.map(|left| left.by()).unwrap_or_default();
-            live.run = self.run.as_ref().map(|run| run.live(Instant::now()));
-            if let Some(run) = &self.run
-                && let Some(arm) = live.arms.get_mut(run.arm())
-            {
+            let now = Instant::now();
+            let mut runs = self.under_way.iter().map(|(_, view)| view.live(now));
+            live.run = runs.next();
+            live.beside = runs.collect();
+            for (_, view) in &self.under_way {
                 // An earlier run's curve stays until this one has a value.
-                if let Some(metric) = run.metric_words() {
-                    (arm.curve, arm.metric) = (run.curve().clone(), Some(metric));
+                if let (Some(arm), Some(metric)) = (live.arms.get_mut(view.arm()), view.metric_words()) {
+                    (arm.curve, arm.metric) = (view.curve().clone(), Some(metric));
                 }
             }
             board.show(live);
         }
     }
 
-    /// The time that the remaining runs take; the run under way counts with what it has not used.
+    /// The time that the remaining runs take; those under way count with what they have not used.
     fn left(&self) -> Option<Estimate> {
         let expected = self.expected.as_ref()?;
-        let current = self.run.as_ref().map_or(Duration::ZERO, |run| run.elapsed(Instant::now()));
-        Some(Estimate { length: expected.length.saturating_sub(current), bases: expected.bases.clone() })
+        let now = Instant::now();
+        let used: Duration = self.under_way.iter().map(|(_, view)| view.elapsed(now)).sum();
+        let length = expected.length.saturating_sub(used) / self.at_once;
+        Some(Estimate { length, bases: expected.bases.clone() })
+    }
+
+    fn begin(&mut self, plan: &Plan, run: &Run) {
+        let view = RunView::new(self.title(plan, run), &plan.cells[run.cell], Instant::now());
+        let view = if plan.is_of_a_rung(run.cell) { view.in_rung() } else { view };
+        self.forget(run);
+        self.under_way.push((*run, view));
+    }
+
+    fn view(&mut self, run: &Run) -> Option<&mut RunView> {
+        self.under_way.iter_mut().find(|(other, _)| other == run).map(|(_, view)| view)
+    }
+
+    fn forget(&mut self, run: &Run) {
+        self.under_way.retain(|(other, _)| other != run);
     }
 
     /// `d-sync workers=4, repeat 2 of 5`.

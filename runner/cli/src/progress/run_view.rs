@@ -36,6 +36,8 @@ pub(crate) struct RunView {
     lost: BTreeSet<Rank>,
     /// What the recipe let go wrong so far.
     struck: Vec<PlannedFault>,
+    /// How its job stands in a queue, where it is one.
+    job: Option<String>,
 }
 
 impl RunView {
@@ -64,6 +66,7 @@ impl RunView {
             in_rung: false,
             lost: BTreeSet::new(),
             struck: Vec::new(),
+            job: None,
         }
     }
 
@@ -129,6 +132,23 @@ impl RunView {
         self
     }
 
+    /// Its cell and repeat, in words.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Takes in how its job stands; whether that is news.
+    pub(crate) fn queued(&mut self, words: &str) -> bool {
+        let is_news = self.job.as_deref() != Some(words);
+        self.job = Some(words.to_owned());
+        is_news
+    }
+
+    /// `job 17 is pending (Resources): d-sync, repeat 1 of 5`.
+    pub(crate) fn job_words(&self) -> String {
+        format!("{}: {}", self.job.as_deref().unwrap_or("no job"), self.title)
+    }
+
     /// Index of its arm in the plan.
     pub(crate) fn arm(&self) -> usize {
         self.arm
@@ -185,7 +205,7 @@ impl RunView {
         let trained = self.training_since.map(|since| now.saturating_duration_since(since).as_secs_f64());
         LiveRun {
             title: self.title.clone(),
-            stage: self.phase_name().to_owned(),
+            stage: self.job.clone().unwrap_or_else(|| self.phase_name().to_owned()),
             seconds: self.elapsed(now).as_secs(),
             step: self.steps_of(self.samples),
             steps: self.goal().map(|goal| self.steps_of(goal)),
@@ -222,6 +242,9 @@ impl RunView {
     }
 
     fn stage(&self) -> String {
+        if let Some(job) = &self.job {
+            return job.clone();
+        }
         match self.phase {
             RunPhase::Running => self.step(),
             _ => self.phase_name().to_owned(),

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::paint::{GOOD, paint};
 use crate::output::{self, human};
 use crate::planning;
+use crate::queue::QueueKind;
 use clap::{Args, ValueEnum, ValueHint};
 use recipe::{Plan, PlanRequest, Problems};
 use serde_json::{Value, json};
@@ -27,6 +28,9 @@ pub(crate) struct CheckArgs {
     /// The recipes.
     #[arg(value_name = "RECIPE", required = true, value_hint = ValueHint::FilePath)]
     recipes: Vec<PathBuf>,
+    /// Check runs that are jobs of this queue, with machines that it gives them later.
+    #[arg(long, value_name = "QUEUE")]
+    submit: Option<QueueKind>,
     /// For people, or for programs.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
@@ -43,7 +47,7 @@ enum Format {
 
 /// Checks recipes.
 pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, Failure> {
-    let machine = planning::machine();
+    let machine = planning::machine_for(args.submit);
     let check = |path: &PathBuf| {
         planning::patiently(context.console, || recipe::plan(&DiskFiles, &PlanRequest::new(path), &machine))
     };

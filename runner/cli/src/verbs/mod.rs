@@ -13,6 +13,8 @@ pub(crate) mod export;
 pub(crate) mod figure;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod job;
+pub(crate) mod jobs;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod nodes;
@@ -27,6 +29,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod submit;
 pub(crate) mod tag;
 
 use crate::args::Global;
@@ -176,6 +179,9 @@ pub(crate) enum Verb {
     /// Serve a driver on this host.
     #[command(hide = true)]
     Agent,
+    /// Make the run of a job that was submitted.
+    #[command(hide = true)]
+    Job(job::JobArgs),
     /// Print a script that completes commands in a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArgs),
@@ -211,6 +217,7 @@ pub(crate) fn execute(cli: Cli, console: &Console) -> Result<Exit, Failure> {
         Verb::Schema(args) => schema::execute(&args),
         Verb::Db(args) => db::execute(&args, &context),
         Verb::Agent => agent::execute(&context),
+        Verb::Job(args) => job::execute(&args, &context),
         Verb::Completions(args) => completions::execute(&args),
     }
 }

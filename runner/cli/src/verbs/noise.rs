@@ -13,6 +13,7 @@ use crate::page;
 use crate::planning;
 use crate::reuse::Reuse;
 use crate::session::Session;
+use crate::sweep::Pace;
 use clap::{Args, ValueHint};
 use recipe::{
     Arm, ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, ModelLayout,
@@ -100,6 +101,7 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
             reuse: Reuse::Apart,
             max_fail: None,
             time_budget: None,
+            pace: &Pace::OneByOne,
             session: &session,
             store: &store,
         };

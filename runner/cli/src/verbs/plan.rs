@@ -9,6 +9,7 @@ use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
+use crate::queue::QueueKind;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::verbs::run;
 use crate::{exchanges, model_table, searches, transformed};
@@ -30,7 +31,8 @@ Examples:
   bakeoff plan recipe.toml --full    the recipe as it is run, with every default
   bakeoff plan recipe.toml --format csv > runs.csv
 
-Nothing is run and nothing is written.";
+Nothing is run and nothing is written. Jobs of a queue: `bakeoff run recipe.toml
+--submit slurm --dry-run`.";
 
 /// Arguments of `plan`.
 #[derive(Debug, Args)]
@@ -43,6 +45,9 @@ pub(crate) struct PlanArgs {
     /// Write the whole recipe as it is run, every default included.
     #[arg(long)]
     full: bool,
+    /// Plan runs that are jobs of this queue, with machines that it gives them later.
+    #[arg(long, value_name = "QUEUE", conflicts_with = "why")]
+    submit: Option<QueueKind>,
     /// A table for people, or JSON or CSV for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -64,7 +69,7 @@ const MOST_ROWS: usize = 60;
 
 /// Shows a plan.
 pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Failure> {
-    let plan = planning::plan(&args.recipe, context.console)?;
+    let plan = planning::plan_for(&args.recipe, args.submit, context.console)?;
     planning::ask_the_worker(&plan, context.console)?;
     let decisions = if args.why { Some(decide(&plan, context)?) } else { None };
     let decisions = decisions.as_deref();

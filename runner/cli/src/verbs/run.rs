@@ -12,11 +12,13 @@ use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
 use crate::progress::Progress;
+use crate::queue::{Options, Queue, QueueKind};
 use crate::repository;
 use crate::reuse::{self, Action, Decision, Reuse};
-use crate::session::Session;
-use crate::sweep::Sweep;
+use crate::session::{Session, Work};
+use crate::sweep::{Pace, Places, Sweep};
 use crate::time_budget::TimeBudget;
+use crate::verbs::submit;
 use clap::{Args, ValueHint};
 use launch::ConcernLevel;
 use recipe::{Plan, RunSpec};
@@ -35,11 +37,24 @@ Examples:
   bakeoff run recipe.toml --time-budget 30min   as many runs as fit
   bakeoff run recipe.toml --set train.epochs=2 --report page.html --open
   bakeoff run recipe.toml --only \"strategy.name == 'd-sync'\"
+  bakeoff run recipe.toml --jobs 4         up to 4 runs at once
+  bakeoff run recipe.toml --submit slurm -- --partition=short --time=30:00
 
 Ctrl-C once stops after the current step, twice at once, thrice kills; running
 the same command again resumes. `bakeoff status` and `bakeoff stop` work from
 another terminal. Exit code 5 if runs failed, diverged or missed their target,
-4 if this machine cannot do what the plan asks.";
+4 if this machine cannot do what the plan asks.
+
+--jobs: runs are made at once only on machines that they do not share, as one
+would disturb what the other measures. Repeats are spread over equal machines;
+all arms of a repeat have the same ones. This machine evaluates the models of
+all runs, beside their training: runs with ranks here are made alone.
+
+--submit: each run is a job with nodes of its own; how many follows from `use =
+[\"slurm*2\"]` and `workers`, or one node for `local*2`. Options of sbatch come
+after `--`; machines, and so partitions, are a part of what a run is. The store
+must lie on a disk that the nodes share. Ctrl-C leaves the jobs in the queue:
+the same command takes their results later and submits only what is missing.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -58,6 +73,18 @@ pub(crate) struct RunArgs {
     /// Start no run that would end after this time, such as 30min, by what its cell's runs took so far.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_budget: Option<Duration>,
+    /// Make up to N runs at once, on machines that they do not share; with --submit, have up to N jobs in the queue.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    jobs: Option<u32>,
+    /// Make each run a job of this queue; options for `sbatch` come after `--`.
+    #[arg(long, value_name = "QUEUE", conflicts_with = "time_budget")]
+    submit: Option<QueueKind>,
+    /// Show which jobs would be submitted; submit nothing.
+    #[arg(long, requires = "submit")]
+    dry_run: bool,
+    /// Options for the queue.
+    #[arg(last = true, value_name = "OPTIONS", requires = "submit")]
+    queue_options: Vec<String>,
     /// File of the page; by default in the store.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
@@ -74,35 +101,67 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Runs a recipe.
 pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let console = context.console;
-    let plan = planning::plan(&args.recipe, console)?;
+    let options = Options::of(&args.queue_options)?;
+    let plan = planning::plan_for(&args.recipe, args.submit, console)?;
     console.say(super::plan::headline(&plan).trim_end());
     refuse_too_many(args, &plan)?;
+    if args.dry_run {
+        return super::wait(submit::show(&plan, &options, args.reuse(), context));
+    }
+    let places = match (args.submit, args.jobs) {
+        (None, Some(jobs @ 2..)) => Some(Places::of(&plan, jobs as usize)?),
+        _ => None,
+    };
     args.report.as_deref().map_or(Ok(()), page::prepare)?;
     let left = launch::reap();
     if left > 0 {
         console.detail(&format!("removed {} that killed drivers left behind", human::count(left, "folder")));
     }
     super::wait(async {
-        let mut environment = Environment::of(&plan, context).await?;
-        let session = Session::listen(console, &context.global.store)?;
-        let store = Store::open(&context.global.store).await?;
+        let store_folder = &context.global.store;
+        let (mut environment, pace, work) = match (args.submit, places) {
+            (Some(QueueKind::Slurm), _) => {
+                let environment = Environment::in_front_of_a_queue(options.asked())?;
+                let queue = Queue::open(store_folder, options, args.jobs, console).await?;
+                (environment, Pace::Queued(queue), Work::Waiting)
+            }
+            (None, Some(places)) => {
+                let environment = Environment::with(&plan, &places.machines(&plan), context).await?;
+                places.check_kinds(&plan, &environment)?;
+                places.warn_of_namesakes(&plan, &environment, console);
+                (environment, Pace::AtOnce(places), Work::Training)
+            }
+            (None, None) => (Environment::of(&plan, context).await?, Pace::OneByOne, Work::Training),
+        };
+        let session = Session::listen_at(work, console, store_folder)?;
+        let store = Store::open(store_folder).await?;
         let training = Training {
             plan: &plan,
             recipe: &args.recipe.recipe,
-            reuse: if args.fresh { Reuse::Nothing } else { Reuse::Finished },
+            reuse: args.reuse(),
             max_fail: args.max_fail,
             time_budget: args.time_budget.map(TimeBudget::new),
+            pace: &pace,
             session: &session,
             store: &store,
         };
         let trained = train(&training, &mut environment, context).await;
         environment.machines.close().await;
+        if let Pace::Queued(queue) = &pace {
+            submit::tell_left(queue, console);
+        }
         let id = trained?;
         let report = ending::ReportOptions { file: args.report.as_deref(), open: args.open };
         let exit = ending::tell(&store, &id, context, &report).await?;
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
+}
+
+impl RunArgs {
+    fn reuse(&self) -> Reuse {
+        if self.fresh { Reuse::Nothing } else { Reuse::Finished }
+    }
 }
 
 /// A plan to be trained.
@@ -117,6 +176,8 @@ pub(crate) struct Training<'a> {
     pub(crate) max_fail: Option<u32>,
     /// The time that it may take.
     pub(crate) time_budget: Option<TimeBudget>,
+    /// How many runs are under way at once, and where.
+    pub(crate) pace: &'a Pace,
     /// The user's requests to stop.
     pub(crate) session: &'a Session,
     /// Where results go.
@@ -155,7 +216,9 @@ pub(crate) async fn train(
     preflight(plan, &decisions, environment, context)?;
     announce(plan, &decisions, context.console);
     let durations = Durations::of(plan, Some(store)).await?;
-    if let Some(estimate) = to_train(plan, Some(&decisions), &durations) {
+    let estimate = to_train(plan, Some(&decisions), &durations);
+    // How long jobs wait is not known.
+    if let Some(estimate) = estimate.filter(|_| !environment.is_in_front_of_a_queue()) {
         context.console.say(&estimate.words());
     }
     let id = begin(training).await?;
@@ -163,6 +226,9 @@ pub(crate) async fn train(
     let nodes = nodes(plan, environment, store).await?;
     let progress = Progress::begin(context.global.progress, context.console, plan);
     progress.publish(store.folder(), plan, &id);
+    if let Pace::AtOnce(places) = training.pace {
+        progress.at_once(places.blocks());
+    }
     let sweep = Sweep {
         plan,
         decisions: &decisions,
@@ -175,6 +241,7 @@ pub(crate) async fn train(
         max_fail: training.max_fail,
         durations,
         time_budget: training.time_budget,
+        pace: training.pace,
     };
     let ran = sweep.run().await;
     progress.finish();
@@ -194,8 +261,8 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
         .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }
 
-/// Checks before the start whether this machine can train the runs that are left.
-fn preflight(
+/// Checks before the start whether this machine can train the runs that are left; in front of a queue, what does not depend on machines.
+pub(crate) fn preflight(
     plan: &Plan,
     decisions: &[Decision],
     environment: &Environment,
@@ -214,7 +281,10 @@ fn preflight(
     let specs: Vec<&RunSpec> = needed.map(|run| &plan.cells[run.cell].spec).collect();
     let mut concerns = launch::check_inventory(&specs, worker);
     let hosts = |node: &recipe::Node| environment.machines.free(node);
-    concerns.extend(launch::preflight(&specs, launch::Free { here: free, of: &hosts }, &worker.inventory));
+    if !environment.is_in_front_of_a_queue() {
+        let free = launch::Free { here: free, of: &hosts };
+        concerns.extend(launch::preflight(&specs, free, &worker.inventory));
+    }
     concerns.extend(launch::check_model_files(&specs));
     for concern in concerns.iter().filter(|concern| concern.severity == ConcernLevel::Warning) {
         // The planner warns about cores with the place in the recipe.

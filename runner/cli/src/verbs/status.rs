@@ -6,6 +6,7 @@ use crate::live::{self, Live, LiveRun};
 use crate::output::paint::{FAINT, ODD, STRONG, paint};
 use crate::output::table::Sheet;
 use crate::output::{self, human};
+use crate::verbs::jobs::{self, Job};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,9 @@ Examples:
   bakeoff status --watch       again every second, until nothing runs
   bakeoff status --json | jq '.running[].run.members'
 
-`bakeoff stop` ends what runs, and clears up what killed processes left.";
+`bakeoff stop` ends what runs, and clears up what killed processes left. Jobs of
+`run --submit` are listed while they wait and run, and until a driver takes
+their results.";
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
@@ -53,6 +56,8 @@ struct Status {
     left_over: Vec<LeftOver>,
     /// Tags and notes of these sweeps, by their ids.
     annotations: BTreeMap<String, Annotations>,
+    /// Jobs of a queue that no driver has taken over yet.
+    jobs: Vec<Job>,
 }
 
 /// Shows what runs.
@@ -87,7 +92,8 @@ fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
         .chain(left_over.iter().map(|left| &left.sweep))
         .collect();
     let annotations = annotations.into_iter().filter(|(sweep, _)| shown.contains(sweep)).collect();
-    Ok(Status { running, gone, left_over, annotations })
+    let jobs = jobs::of(store, context.console)?;
+    Ok(Status { running, gone, left_over, annotations, jobs })
 }
 
 /// What the database says.
@@ -126,11 +132,12 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
             }
         }
         arms(&mut out, live, width);
-        if let Some(run) = &live.run {
+        for run in live.under_way() {
             under_way(&mut out, run, (now - live.written).max(0) as u64, width);
         }
     }
-    if status.running.is_empty() {
+    jobs::write(&mut out, &status.jobs, width);
+    if status.running.is_empty() && !status.jobs.iter().any(Job::is_in_the_queue) {
         let _ = writeln!(out, "nothing runs with the results in {}", store.display());
     }
     let left = left_in_words(status);
@@ -171,7 +178,7 @@ fn driver(out: &mut String, live: &Live, now: i64, width: usize) {
 /// The arms with the curves of their newest runs, on one scale, in the order of the plan; of more than there is room for, those up to the one
 /// under way.
 fn arms(out: &mut String, live: &Live, width: usize) {
-    let current = live.run.as_ref().map_or(0, |run| run.arm);
+    let current = live.under_way().map(|run| run.arm).max().unwrap_or(0);
     let first = (current + 1).saturating_sub(MOST_ARMS);
     let shown = || live.arms.iter().skip(first).take(MOST_ARMS);
     let ranges = || shown().filter_map(|arm| arm.curve.range());
@@ -243,7 +250,7 @@ fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
 fn left_in_words(status: &Status) -> Vec<String> {
     let mut lines = Vec::new();
     for live in &status.gone {
-        let members = live.run.iter().flat_map(|run| &run.members);
+        let members = live.under_way().flat_map(|run| &run.members);
         let alive: Vec<String> = members
             .filter(|member| member.process.lives())
             .map(|member| format!("{} (process {})", member.name, member.process.pid))
@@ -305,6 +312,7 @@ mod tests {
             seconds_left: None,
             left_by: String::new(),
             run: None,
+            beside: Vec::new(),
             arms: vec![arm(0, &[0.0, 0.5]), arm(2, &[0.0, 0.5, 0.75, 1.0, 1.0])],
         };
         let said = |live: &Live| {

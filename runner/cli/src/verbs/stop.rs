@@ -115,7 +115,7 @@ fn ended(over: impl Fn() -> bool, deadline: Instant) -> bool {
 
 /// Sees to it that nothing of a driver that is gone is left.
 fn finish_off(store: &Path, live: &Live) -> Result<(), Failure> {
-    let members: Vec<&LiveMember> = live.run.iter().flat_map(|run| &run.members).collect();
+    let members: Vec<&LiveMember> = live.under_way().flat_map(|run| &run.members).collect();
     let processes: Vec<&Driver> = members.iter().map(|member| &member.process).collect();
     // The kernel is about to kill them; a process that outlives this moment was not asked to die with its driver.
     if !gone(&processes, Instant::now() + GRACE) {

@@ -278,7 +278,7 @@ pub(crate) const KEYS: &[Key] = &[
         "nodes.use",
         Kind::TextList,
         "Machines and how many workers fit on each: `local*4`, `lab1*2`, `user@lab[01-08]:22*4`, `group:fast` of the inventory, \
-         `hostfile:hosts.txt`, `slurm` inside of an allocation. `local` alone has one slot per core; another machine has one \
+         `hostfile:hosts.txt`, `slurm` inside of an allocation or with `run --submit slurm`. `local` alone has one slot per core; another machine has one \
          slot, and is reached through your own `ssh`.",
     )
     .default("[\"local\"]")

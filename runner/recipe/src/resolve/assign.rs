@@ -105,6 +105,9 @@ fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -
     if settings.list(USE).is_empty() {
         refuse(Finding::new("R014", "`nodes.use` names no machine").cure("write `use = [\"local*2\"]`"));
     }
+    if let Some(finding) = machine.machines.outside_of_a_job(&nodes) {
+        refuse(finding);
+    }
     findings.extend(refused);
     findings.extend(machine.machines.finding(settings));
     if nodes.is_empty() {
@@ -158,6 +161,10 @@ fn refusal(text: &str, wrong: Wrong) -> Finding {
 
 /// The list of machines with the number of slots of each, as a recipe has it that means the same on every machine.
 pub(crate) fn written(settings: &Settings, machine: Known<'_>) -> Vec<String> {
+    if machine.machines.are_queued_for() {
+        // Hosts that are still to come have no names.
+        return settings.list(USE).to_vec();
+    }
     let nodes = nodes(settings, machine, &mut Vec::new());
     nodes.iter().map(|node| format!("{}*{}", node.name, node.slots)).collect()
 }

@@ -4,6 +4,7 @@ use crate::files::{Files, Machine};
 use crate::keys::key::Range;
 use crate::keys::lookup::{KeyId, id};
 use crate::node_list;
+use crate::resolve::assign::WORKERS;
 use crate::text::finding::Finding;
 use crate::text::turning::turns_text;
 use crate::values::settings::Settings;
@@ -229,14 +230,67 @@ impl<'a> Machines<'a> {
         }
     }
 
+    /// Whether each run gets its hosts later, from a queue of jobs.
+    pub(crate) fn are_queued_for(&self) -> bool {
+        self.machine.queued
+    }
+
+    /// The problem of a list of machines for a job, which has its own hosts and no others.
+    pub(crate) fn outside_of_a_job(&self, nodes: &[Node]) -> Option<Finding> {
+        if !self.machine.queued {
+            return None;
+        }
+        let mixed =
+            nodes.iter().any(|node| (node.access == Access::Local) != (nodes[0].access == Access::Local));
+        let other = nodes.iter().find(|node| matches!(node.access, Access::Ssh { .. }));
+        let title = match other {
+            Some(node) => {
+                format!("a job of the queue does not have the machine `{}`", node.name.escape_debug())
+            }
+            None if mixed => "a job of the queue has no machine but those that the queue gives it".to_owned(),
+            None => return None,
+        };
+        Some(
+            Finding::new("R021", title)
+                .cure("write `use = [\"slurm*2\"]` with `workers = 4` for two workers on each of two hosts, or `use = [\"local*2\"]` for one host; or run it without `--submit`"),
+        )
+    }
+
+    /// As many hosts as the workers need. Which ones they are is known when the queue gives them.
+    fn to_come(slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
+        let Some(slots) = slots else {
+            return Err(Finding::new("R021", "how many workers each host of a job has is not known")
+                .cure("write it: `use = [\"slurm*2\"]` for two on each host"));
+        };
+        let Some(workers) = WORKERS.of(settings) else {
+            return Err(Finding::new(
+                "R021",
+                "how many hosts a job needs is not known without `nodes.workers`",
+            )
+            .cure(format!("add `workers = {slots}` for one host, {} for two", 2 * u64::from(slots))));
+        };
+        let hosts = (workers as u32).div_ceil(slots.max(1));
+        let node = |number: u32| {
+            let name = format!("slurm-{number}");
+            Node { access: Access::Slurm { host: name.clone() }, name, ..Node::local(slots) }
+        };
+        Ok((1..=hosts).map(node).collect())
+    }
+
     fn allocated(&self, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
+        if self.machine.queued {
+            return Self::to_come(slots, settings);
+        }
         if self.machine.allocation.is_empty() {
             return Err(Finding::new(
                 "R021",
                 "`slurm` names the machines of an allocation, and there is none",
             )
             .note("SLURM_JOB_NODELIST is not set")
-            .cure("run it inside of one: `salloc -N2 bakeoff run RECIPE`, or in a batch script"));
+            .cure(
+                "run it inside of one: `salloc -N2 bakeoff run RECIPE`, or in a batch script; or make each run a job: \
+                 `bakeoff run RECIPE --submit slurm`",
+            ));
         }
         let tables = self.inventory(settings).unwrap_or_default();
         let node = |host: &crate::AllocatedHost| {

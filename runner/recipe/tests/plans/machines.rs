@@ -152,6 +152,36 @@ fn the_hosts_of_an_allocation_have_what_the_inventory_says_of_them() {
     assert_eq!(told, [("fast2", Some(4), &slurm[0]), ("other", Some(2), &slurm[1])]);
 }
 
+fn in_a_queue(nodes: &str) -> Result<Plan, String> {
+    let desk = Desk::with(&recipe(&[&format!("[nodes]\n{nodes}")]));
+    let machine = MACHINE.inside("n[1-2]", "2,4").in_front_of_a_queue();
+    let plan = recipe::plan(&desk, &PlanRequest::new(Path::new("recipe.toml")), &machine);
+    plan.map_err(|problems| problems.render(recipe::Colours::None, 100))
+}
+
+#[test]
+fn a_job_has_as_many_hosts_as_its_workers_need() {
+    let plan = in_a_queue("use = [\"slurm*2\"]\nworkers = 5").expect("a plan");
+    let cluster = &plan.cells[0].spec.cluster;
+    let names: Vec<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!((names, cluster.workers(), cluster.machines()), (vec!["slurm-1", "slurm-2", "slurm-3"], 5, 3));
+    assert!(plan.expanded.contains("slurm*2"), "{}", plan.expanded);
+    assert!(in_a_queue("use = [\"local*2\"]").expect("a plan").cells[0].spec.cluster.all_local());
+}
+
+#[test]
+fn what_no_job_can_have_is_refused() {
+    for (nodes, words) in [
+        ("use = [\"slurm\"]\nworkers = 2", "how many workers each host of a job has is not known"),
+        ("use = [\"slurm*2\"]", "how many hosts a job needs is not known without `nodes.workers`"),
+        ("use = [\"lab1*2\"]", "a job of the queue does not have the machine `lab1`"),
+        ("use = [\"local*2\", \"slurm*2\"]\nworkers = 4", "no machine but those that the queue gives it"),
+    ] {
+        let said = in_a_queue(nodes).expect_err("no plan");
+        assert!(said.contains("R021") && said.contains(words) && said.contains("cure"), "{said}");
+    }
+}
+
 /// The inventory's device of a machine comes before the recipe's; servers stay on processors.
 #[test]
 fn workers_have_the_device_of_the_inventory_or_of_the_recipe() {

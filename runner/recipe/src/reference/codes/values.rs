@@ -92,7 +92,7 @@ pub(super) const VALUES: &[Code] = &[
         "a machine that is not there",
         "`nodes.use` lists machines: `local`, what your `ssh` is called with (`lab1`, `user@lab1:2222`, ranges such as \
          `lab[01-08]`), `group:NAME` of the inventory, `hostfile:FILE`, or `slurm` inside of an allocation. `nodes.server` \
-         names one of them.",
+         names one of them. With `run --submit slurm` each run is a job with hosts of its own: `slurm*2` with `nodes.workers`, or `local`.",
     ),
     code(
         "R022",

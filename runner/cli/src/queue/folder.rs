@@ -1,0 +1,250 @@
+//! The folder of a job: its ticket, its script, its log, and what it hands back.
+
+use crate::exit::{Exit, Failure};
+use recipe::{Plan, Provenance};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use store::{AttemptEnd, NodeRow};
+
+/// What a job is to run.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Ticket {
+    /// Version of the program that wrote it.
+    pub(crate) version: String,
+    /// Cell and repeat, in words.
+    pub(crate) title: String,
+    /// The command line that submitted it.
+    pub(crate) argv: Vec<String>,
+    /// When, in seconds since 1970.
+    pub(crate) submitted: i64,
+    /// The plan with this one run.
+    pub(crate) plan: Plan,
+    /// What must be the same where it runs: data and worker program.
+    pub(crate) surroundings: Provenance,
+    /// Attempts from whose checkpoints it may continue.
+    pub(crate) before: Vec<PathBuf>,
+}
+
+/// How an attempt of a job ended.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Receipt {
+    /// When it began, in seconds since 1970.
+    pub(crate) started: i64,
+    pub(crate) end: AttemptEnd,
+    /// Whether another attempt may do better.
+    pub(crate) may_do_better: bool,
+    /// Whether it lost ranks, or failed by one, because its recipe asked for it.
+    pub(crate) as_ordered: bool,
+    /// The machines, in the order of the recipe; none where it did not begin.
+    pub(crate) machines: Vec<NodeRow>,
+    /// What they are.
+    pub(crate) hardware: String,
+    /// What it said to users, each at its time.
+    pub(crate) notes: Vec<JobNote>,
+}
+
+/// Something that a job said to users.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct JobNote {
+    /// Seconds since 1970.
+    pub(crate) time: i64,
+    /// `note`, or the state that the run had from then on.
+    pub(crate) state: String,
+    pub(crate) text: String,
+}
+
+/// The folder of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobFolder {
+    path: PathBuf,
+}
+
+/// Letters of an identity in names.
+const LETTERS: usize = 16;
+
+/// The folder of all jobs of a store.
+pub(crate) fn jobs_of(store: &Path) -> PathBuf {
+    let jobs = store.join("jobs");
+    // Jobs begin in folders of their own.
+    std::path::absolute(&jobs).unwrap_or(jobs)
+}
+
+/// The folders of all jobs of a store, in the order of their names.
+pub(crate) fn all(store: &Path) -> Vec<JobFolder> {
+    let entries = fs::read_dir(jobs_of(store)).into_iter().flatten().flatten();
+    let mut folders: Vec<JobFolder> =
+        entries.map(|entry| JobFolder::at(&entry.path())).filter(|folder| folder.ticket().is_ok()).collect();
+    folders.sort_by(|one, other| one.path.cmp(&other.path));
+    folders
+}
+
+impl JobFolder {
+    /// That of the run with this identity.
+    pub(crate) fn of(jobs: &Path, identity: &str) -> Self {
+        Self { path: jobs.join(identity.get(..LETTERS).unwrap_or(identity)) }
+    }
+
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// The job's name in the queue.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        format!("bakeoff-{}", name.unwrap_or_default())
+    }
+
+    /// What the queue and the job say.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("slurm.log")
+    }
+
+    /// The directory of the attempt.
+    pub(crate) fn attempt(&self) -> PathBuf {
+        self.path.join("attempt")
+    }
+
+    pub(crate) fn script(&self) -> PathBuf {
+        self.path.join("job.sh")
+    }
+
+    /// The number that the queue gave; none where its driver was killed before it knew.
+    pub(crate) fn number(&self) -> Option<String> {
+        fs::read_to_string(self.path.join("number")).ok().map(|text| text.trim().to_owned())
+    }
+
+    pub(crate) fn keep_number(&self, number: &str) -> Result<(), Failure> {
+        self.write("number", number.as_bytes())
+    }
+
+    pub(crate) fn ticket(&self) -> Result<Ticket, Failure> {
+        self.read("ticket.json").map_err(|error| self.fault("ticket.json", "read", &error))
+    }
+
+    /// Makes the folder anew, with ticket and script.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn prepare(&self, ticket: &Ticket, program: &Path) -> Result<(), Failure> {
+        self.remove()?;
+        fs::create_dir_all(&self.path).map_err(|error| self.fault("", "made", &error))?;
+        let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+        let script = format!(
+            "#!/bin/sh\n# {}\nexec {} job {}\n",
+            ticket.title.replace('\n', " "),
+            quoted(program),
+            quoted(&self.path)
+        );
+        self.write("job.sh", script.as_bytes())?;
+        // Last: a folder without a ticket is none.
+        self.write_json("ticket.json", ticket)
+    }
+
+    /// What the job handed back; `None` before it has.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        self.read("receipt.json").ok()
+    }
+
+    /// Whether the job got as far as this program.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.attempt().exists()
+    }
+
+    pub(crate) fn hand_in(&self, receipt: &Receipt) -> Result<(), Failure> {
+        self.write_json("receipt.json", receipt)
+    }
+
+    /// Copies the files of the attempt and the log to the attempt's place in the store; where both are on one disk, without copying. The
+    /// folder stays as it is, until all is recorded.
+    pub(crate) fn hand_over(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)?;
+        if self.log().exists() {
+            link_or_copy(&self.log(), &directory.join("slurm.log"))?;
+        }
+        if self.attempt().exists() { copy_all(&self.attempt(), directory) } else { Ok(()) }
+    }
+
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.fault("", "removed", &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {
+        Ok(serde_json::from_slice(&fs::read(self.path.join(name))?)?)
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Failure> {
+        let text =
+            serde_json::to_vec_pretty(value).map_err(|error| self.fault(name, "written", &error.into()))?;
+        self.write(name, &text)
+    }
+
+    /// In one step, so that no reader sees half of it.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let (path, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
+        written.map_err(|error| self.fault(name, "written", &error))
+    }
+
+    fn fault(&self, name: &str, done: &str, error: &io::Error) -> Failure {
+        let path = self.path.join(name);
+        Failure::new(Exit::of_file(error), format!("{} cannot be {done}: {error}", path.display()))
+            .cure("the folder of the store must be one that the nodes of the cluster see under the same path: name it with --store")
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_all(&entry.path(), &target)?;
+        } else if entry.file_type()?.is_file() {
+            link_or_copy(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    // It is there where an earlier driver was killed in between.
+    if to.exists() || fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    fs::copy(from, to).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_handed_over_lies_in_both_places_until_the_folder_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = JobFolder::of(place.path(), &"ab".repeat(32));
+        assert_eq!(folder.name(), "bakeoff-abababababababab");
+        fs::create_dir_all(folder.attempt().join("snapshots")).unwrap();
+        fs::write(folder.attempt().join("snapshots/a.f32"), "weights").unwrap();
+        fs::write(folder.log(), "said").unwrap();
+        let directory = place.path().join("runs/1");
+        for _ in 0..2 {
+            folder.hand_over(&directory).unwrap();
+            assert_eq!(fs::read_to_string(directory.join("snapshots/a.f32")).unwrap(), "weights");
+            assert_eq!(fs::read_to_string(directory.join("slurm.log")).unwrap(), "said");
+        }
+        folder.remove().unwrap();
+        folder.remove().unwrap();
+        assert!(
+            directory.join("snapshots/a.f32").exists() && folder.receipt().is_none() && !folder.has_begun()
+        );
+    }
+}

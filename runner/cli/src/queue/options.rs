@@ -1,0 +1,231 @@
+//! What is asked of `sbatch`: the shape of a job follows from the recipe, the rest is the user's.
+
+use crate::exit::{Exit, Failure};
+use recipe::RunSpec;
+use std::ffi::OsString;
+
+/// Options of which the result does not depend: for how long, on whose account, how soon.
+const HARMLESS: [&str; 22] = [
+    "-t",
+    "--time",
+    "--time-min",
+    "-A",
+    "--account",
+    "-q",
+    "--qos",
+    "--comment",
+    "--mail-type",
+    "--mail-user",
+    "--wckey",
+    "--priority",
+    "--nice",
+    "-b",
+    "--begin",
+    "--deadline",
+    "--kill-on-invalid-dep",
+    "-d",
+    "--dependency",
+    "--export",
+    "--get-user-env",
+    "-Q",
+];
+
+/// Options that a job has from bakeoff, and why.
+const OURS: [(&str, &str, &str); 11] = [
+    ("-N", "--nodes", "the number of nodes follows from `nodes.use` and `nodes.workers`"),
+    ("-n", "--ntasks", "the number of tasks follows from `nodes.use` and `nodes.workers`"),
+    ("", "--ntasks-per-node", "it follows from `nodes.use` and `nodes.workers`"),
+    ("-J", "--job-name", "by the name a later `bakeoff run` finds the job"),
+    ("-o", "--output", "the log lies in the job's folder"),
+    ("-e", "--error", "the log lies in the job's folder"),
+    ("-a", "--array", "each run is a job"),
+    ("-W", "--wait", "`bakeoff run` waits itself"),
+    ("", "--wrap", "the job's script is `bakeoff`'s"),
+    ("", "--requeue", "`limits.retries` says how often a run is tried again"),
+    ("", "--test-only", "`--dry-run` shows the jobs"),
+];
+
+/// Whether a job shares its nodes; one of them is given by the user, or nodes are the job's alone.
+const SHARING: [&str; 3] = ["--exclusive", "--oversubscribe", "-s"];
+
+/// The user's options for `sbatch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    words: Vec<String>,
+}
+
+/// The nodes and tasks of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    /// Ranks of the node that has most.
+    pub(crate) tasks: usize,
+    /// Threads of a worker.
+    pub(crate) threads: u32,
+}
+
+impl Shape {
+    /// That of a run.
+    pub(crate) fn of(spec: &RunSpec) -> Self {
+        let cluster = &spec.cluster;
+        let ranks = |node: usize| cluster.seats.iter().filter(|seat| seat.node as usize == node).count();
+        let tasks = (0..cluster.nodes.len()).map(ranks).max().unwrap_or(1).max(1);
+        Self { nodes: cluster.machines().max(1), tasks, threads: spec.threads.worker }
+    }
+}
+
+impl Options {
+    /// Checks the user's words.
+    ///
+    /// # Errors
+    /// A word that is no option, or an option that bakeoff gives itself.
+    pub(crate) fn of(words: &[String]) -> Result<Self, Failure> {
+        for (place, option) in grouped(words).into_iter().enumerate() {
+            let name = option.name();
+            let refused = |what: String, cure: &str| Err(Failure::new(Exit::Usage, what).cure(cure));
+            if !name.starts_with('-') || option.words.len() > 2 || place == 0 && !words[0].starts_with('-') {
+                let word = option.words.last().map_or("", String::as_str);
+                return refused(
+                    format!("`{word}` after `--` is no option of `sbatch`"),
+                    "write options alone, as in `-- --partition=short --time=30:00`",
+                );
+            }
+            if let Some((_, _, why)) =
+                OURS.iter().find(|(short, long, _)| name == *long || !short.is_empty() && name == *short)
+            {
+                return refused(format!("`{name}` cannot be given to `sbatch` here: {why}"), "leave it out");
+            }
+        }
+        Ok(Self { words: words.to_vec() })
+    }
+
+    /// The words that decide on which machines, and how, a run is made: a part of its identity, because its machines are not known before.
+    pub(crate) fn asked(&self) -> String {
+        let options = grouped(&self.words);
+        let mut kept: Vec<String> = options
+            .iter()
+            .filter(|option| !HARMLESS.contains(&option.name()))
+            .map(|option| option.words.join(" "))
+            .collect();
+        kept.sort();
+        let mut words = vec!["a job of Slurm".to_owned()];
+        words.extend(kept);
+        words.join(", ")
+    }
+
+    /// Whether other jobs may run on the same nodes.
+    pub(crate) fn shares_nodes(&self) -> bool {
+        grouped(&self.words).iter().any(|option| matches!(option.name(), "--oversubscribe" | "-s"))
+    }
+
+    /// The arguments of `sbatch` in front of the script.
+    pub(crate) fn arguments(&self, shape: Shape, job: &str, log: &std::path::Path) -> Vec<OsString> {
+        // `%` begins a pattern in names of logs.
+        let log = log.display().to_string().replace('%', "%%");
+        let mut words: Vec<OsString> = [
+            "--parsable".to_owned(),
+            format!("--job-name={job}"),
+            format!("--output={log}"),
+            format!("--nodes={}", shape.nodes),
+            format!("--ntasks-per-node={}", shape.tasks),
+            // Before its time is up the job has a minute to end in order: the run continues from there.
+            "--signal=B:TERM@60".to_owned(),
+            // The driver submits again what is worth it.
+            "--no-requeue".to_owned(),
+        ]
+        .map(OsString::from)
+        .into();
+        if shape.threads > 1 {
+            words.push(format!("--cpus-per-task={}", shape.threads).into());
+        }
+        if !grouped(&self.words).iter().any(|option| SHARING.contains(&option.name())) {
+            words.push("--exclusive".into());
+        }
+        words.extend(self.words.iter().map(OsString::from));
+        words
+    }
+}
+
+/// An option and its value, if that is a word of its own.
+struct Grouped<'w> {
+    words: &'w [String],
+}
+
+impl Grouped<'_> {
+    /// `-p` of `-p short`, `-pshort` and `-p`; `--partition` of `--partition=short`.
+    fn name(&self) -> &str {
+        let first = self.words.first().map_or("", String::as_str);
+        if first.starts_with("--") {
+            return first.split('=').next().unwrap_or(first);
+        }
+        first.get(..2).unwrap_or(first)
+    }
+}
+
+/// Options begin with a dash; the words behind one are its value.
+fn grouped(words: &[String]) -> Vec<Grouped<'_>> {
+    let mut groups = Vec::new();
+    let mut begin = 0;
+    for end in 1..=words.len() {
+        if end == words.len() || words[end].starts_with('-') {
+            groups.push(Grouped { words: &words[begin..end] });
+            begin = end;
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn options(words: &str) -> Result<Options, Failure> {
+        Options::of(&words.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    fn refusal(words: &str) -> String {
+        let Err(Failure::Fault { error, cure, .. }) = options(words) else { panic!("{words} is taken") };
+        format!("{error} = {}", cure.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_run_knows_its_partition_and_not_its_time() {
+        let asked = |words| options(words).unwrap().asked();
+        assert_eq!(asked(""), "a job of Slurm");
+        assert_eq!(asked("--time=5 -A me -p short"), "a job of Slurm, -p short");
+        assert_eq!(asked("-C fast --partition=short"), "a job of Slurm, --partition=short, -C fast");
+        assert_eq!(asked("--partition=short -t 9 -C fast"), asked("-C fast --partition=short -t 5"));
+    }
+
+    #[test]
+    fn what_is_no_option_or_bakeoffs_own_is_refused() {
+        assert!(refusal("short").contains("`short` after `--` is no option"));
+        assert!(refusal("-p short script.sh").contains("`script.sh` after `--` is no option"));
+        assert!(refusal("--nodes=3").contains("follows from `nodes.use`"));
+        assert!(refusal("-N 3").contains("`-N` cannot be given"));
+        assert!(refusal("-ofile").contains("the log lies in the job's folder"));
+    }
+
+    #[test]
+    fn nodes_are_a_jobs_alone_unless_the_user_says_otherwise() {
+        let shape = Shape { nodes: 2, tasks: 3, threads: 1 };
+        let words = |options: &Options| -> Vec<String> {
+            let words = options.arguments(shape, "bakeoff-1", Path::new("/a%b/slurm.log"));
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        let own = words(&options("-p short").unwrap());
+        for word in [
+            "--nodes=2",
+            "--ntasks-per-node=3",
+            "--exclusive",
+            "--output=/a%%b/slurm.log",
+            "--job-name=bakeoff-1",
+        ] {
+            assert!(own.iter().any(|other| other == word), "{own:?}");
+        }
+        assert_eq!(own[own.len() - 2..], ["-p", "short"]);
+        let shared = options("--oversubscribe").unwrap();
+        assert!(shared.shares_nodes() && !words(&shared).iter().any(|word| word == "--exclusive"));
+    }
+}

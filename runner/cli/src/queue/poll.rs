@@ -1,0 +1,324 @@
+//! A queue while a driver waits for its jobs: what it looks like now, and what became of a job that is gone.
+
+use super::folder::{JobFolder, Ticket, jobs_of};
+use super::options::{Options, Shape};
+use super::slurm::{self, JobEnd, Standing};
+use crate::exit::{Exit, Failure};
+use crate::output::Console;
+use recipe::RunSpec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// Between two looks at the queue.
+const PACE: Duration = Duration::from_secs(2);
+/// How long a receipt may take to be seen here after its job has ended: shared disks are late.
+const LATE: Duration = Duration::from_secs(10);
+/// How long the queue may be silent before the driver leaves.
+const SILENCE: Duration = Duration::from_mins(10);
+
+/// A queue that takes the runs of a sweep.
+pub(crate) struct Queue {
+    jobs: PathBuf,
+    program: PathBuf,
+    options: Options,
+    most: usize,
+    looks: watch::Receiver<Look>,
+    looking: JoinHandle<()>,
+    /// Only one driver takes jobs of a store.
+    _alone: File,
+    turns: tokio::sync::Mutex<()>,
+    /// Numbers of the jobs that it waits for.
+    waits_for: Mutex<BTreeSet<String>>,
+    /// What the machines were that the queue gave.
+    hardware: Mutex<BTreeSet<String>>,
+}
+
+/// The queue at one moment.
+#[derive(Clone, Debug)]
+struct Look {
+    /// When it was asked for.
+    asked: Instant,
+    jobs: BTreeMap<String, Standing>,
+    /// Since when there was none.
+    silent: Option<(Instant, String)>,
+}
+
+/// A job of a run.
+pub(crate) struct Submitted {
+    pub(crate) number: String,
+    pub(crate) when: When,
+}
+
+/// When a job was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// By this driver.
+    Now,
+    /// By an earlier one, and it is in the queue.
+    Before,
+    /// By an earlier one, and it is not in the queue any more.
+    BeforeAndEnded,
+}
+
+/// What became of a job.
+pub(crate) enum Fate {
+    /// It is not in the queue any more.
+    Ended(Ended),
+    /// The queue has not answered for long.
+    Silent(String),
+}
+
+/// A job that is not in the queue any more.
+pub(crate) struct Ended {
+    pub(crate) number: String,
+    end: JobEnd,
+}
+
+impl Queue {
+    /// Opens the queue for the jobs of a store.
+    ///
+    /// # Errors
+    /// Slurm is not there, the folder of jobs cannot be written, or another driver waits for jobs of this store.
+    pub(crate) async fn open(
+        store: &Path,
+        options: Options,
+        most: Option<u32>,
+        console: &Console,
+    ) -> Result<Self, Failure> {
+        slurm::check().await?;
+        let first = slurm::standings().await.map_err(|error| {
+            Failure::new(Exit::Preflight, format!("`squeue` does not say what is in the queue: {error}"))
+                .cure("see whether `squeue --me` works, and run the same command again")
+        })?;
+        let jobs = jobs_of(store);
+        let alone = alone(&jobs)?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::new(Exit::Internal, format!("this program cannot be found: {error}"))
+        })?;
+        if options.shares_nodes() {
+            console.warn(
+                "jobs may share nodes with others, which disturb what they measure",
+                "leave out `--oversubscribe`: then each job has its nodes alone",
+            );
+        }
+        let (sender, looks) = watch::channel(Look { asked: Instant::now(), jobs: first, silent: None });
+        let looking = tokio::spawn(keep_looking(sender));
+        let most = most.map_or(usize::MAX, |most| most as usize);
+        let (waits_for, hardware) = (Mutex::default(), Mutex::default());
+        let turns = tokio::sync::Mutex::default();
+        Ok(Self { jobs, program, options, most, looks, looking, _alone: alone, turns, waits_for, hardware })
+    }
+
+    /// The most jobs in the queue at once.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// The folder of the run with this identity.
+    pub(crate) fn folder(&self, identity: &str) -> JobFolder {
+        JobFolder::of(&self.jobs, identity)
+    }
+
+    /// The job of a run: the one that is there, or a new one.
+    ///
+    /// # Errors
+    /// The queue refuses it, or its folder cannot be written.
+    pub(crate) async fn find_or_submit(
+        &self,
+        folder: &JobFolder,
+        spec: &RunSpec,
+        ticket: impl FnOnce() -> Ticket,
+    ) -> Result<Submitted, Failure> {
+        let found = self.looks.borrow().jobs.get(&folder.name()).map(|standing| standing.number.clone());
+        let known = folder.ticket().ok().map(|_| folder.number());
+        // One that has ended is looked at before anything is submitted in its place.
+        let (number, when) = match (known, found) {
+            (Some(_), Some(number)) => (number, When::Before),
+            (Some(Some(number)), None) => (number, When::BeforeAndEnded),
+            // Its driver was killed before it knew the number.
+            (Some(None), None) if folder.receipt().is_some() => ("?".to_owned(), When::BeforeAndEnded),
+            (Some(None), None) | (None, _) => {
+                folder.prepare(&ticket(), &self.program)?;
+                let arguments = self.options.arguments(Shape::of(spec), &folder.name(), &folder.log());
+                (slurm::submit(arguments, &folder.script()).await?, When::Now)
+            }
+        };
+        folder.keep_number(&number)?;
+        lock(&self.waits_for).insert(number.clone());
+        Ok(Submitted { number, when })
+    }
+
+    /// One run after another is submitted, in the order of the plan.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turns.lock().await
+    }
+
+    /// Waits until a job is not in the queue any more; `tell` gets to know how it stands.
+    pub(crate) async fn wait(&self, folder: &JobFolder, number: &str, tell: impl Fn(&Standing)) -> Fate {
+        let (name, begun) = (folder.name(), Instant::now());
+        let mut looks = self.looks.clone();
+        loop {
+            {
+                let look = looks.borrow_and_update();
+                match (look.jobs.get(&name), &look.silent) {
+                    (Some(standing), _) => tell(standing),
+                    (None, None) if look.asked > begun => break,
+                    _ => {}
+                }
+                if let Some((since, why)) =
+                    look.silent.as_ref().filter(|(since, _)| since.elapsed() > SILENCE)
+                {
+                    return Fate::Silent(format!(
+                        "the queue has said nothing for {} min: {why}",
+                        since.elapsed().as_secs() / 60
+                    ));
+                }
+            }
+            if looks.changed().await.is_err() {
+                return Fate::Silent("nobody looks at the queue any more".to_owned());
+            }
+        }
+        let end = slurm::end_of(number).await;
+        let late = Instant::now() + LATE;
+        while folder.receipt().is_none()
+            && Instant::now() < late
+            && (folder.has_begun() || end.state == "COMPLETED")
+        {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        Fate::Ended(Ended { number: number.to_owned(), end })
+    }
+
+    /// A job is taken over, and not waited for any more.
+    pub(crate) fn has_taken(&self, number: &str) {
+        lock(&self.waits_for).remove(number);
+    }
+
+    /// The numbers of jobs that are still waited for.
+    pub(crate) fn left(&self) -> Vec<String> {
+        lock(&self.waits_for).iter().cloned().collect()
+    }
+
+    /// Takes in on what machines a job was; all kinds so far, if this one is news and not the first.
+    pub(crate) fn was_on(&self, hardware: &str) -> Option<Vec<String>> {
+        let mut all = lock(&self.hardware);
+        let is_news = !hardware.is_empty() && all.insert(hardware.to_owned());
+        (is_news && all.len() > 1).then(|| all.iter().cloned().collect())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.looking.abort();
+    }
+}
+
+impl Ended {
+    /// Whether the queue or a node ended the job, and not its own run.
+    pub(crate) fn is_of_the_infrastructure(&self) -> bool {
+        matches!(self.end.state.as_str(), "NODE_FAIL" | "PREEMPTED" | "BOOT_FAIL")
+    }
+
+    /// Whether it was ended before its time.
+    pub(crate) fn was_cut_short(&self) -> bool {
+        self.is_of_the_infrastructure()
+            || matches!(self.end.state.as_str(), "CANCELLED" | "TIMEOUT" | "DEADLINE")
+    }
+
+    /// `job 17 was cancelled`, and what to do.
+    pub(crate) fn words(&self, log: &Path) -> String {
+        let number = &self.number;
+        let (what, cure) = match self.end.state.as_str() {
+            "CANCELLED" => ("was cancelled".to_owned(), "the same command submits it again"),
+            "TIMEOUT" | "DEADLINE" => (
+                "had too little time".to_owned(),
+                "the same command submits it again; give it more with `-- --time=HOURS:00:00`, and `train.checkpoint` lets it continue",
+            ),
+            "OUT_OF_MEMORY" => (
+                "had too little memory".to_owned(),
+                "give it more with `-- --mem=0` and run the same command again",
+            ),
+            "NODE_FAIL" | "BOOT_FAIL" => ("lost a node".to_owned(), "the same command submits it again"),
+            "PREEMPTED" => {
+                ("had to make room for another job".to_owned(), "the same command submits it again")
+            }
+            "" => ("has left the queue without a result".to_owned(), "the same command submits it again"),
+            state => (
+                format!("ended as {} with exit code {}", state.to_lowercase(), self.end.exit),
+                "read its log; the same command submits it again",
+            ),
+        };
+        format!("Slurm's job {number} {what}; {cure}; its log: {}", log.display())
+    }
+
+    /// Of a job that ended in order because it was asked to.
+    pub(crate) fn stopped(&self, log: &Path) -> String {
+        format!(
+            "Slurm's job {} was asked to end before its time was up; the same command goes on with it, and `-- --time=HOURS:00:00` gives it \
+             more; its log: {}",
+            self.number,
+            log.display()
+        )
+    }
+
+    /// The same of a job that left no sign of life.
+    pub(crate) fn unbegun(&self, log: &Path) -> String {
+        if self.was_cut_short() || log.exists() {
+            return self.words(log);
+        }
+        format!(
+            "Slurm's job {} ended ({}) and left nothing in its folder: do the nodes see {}? Name a folder on a shared disk with --store",
+            self.number,
+            if self.end.state.is_empty() { "no state is known" } else { &self.end.state },
+            log.parent().unwrap_or(log).display()
+        )
+    }
+}
+
+/// Looks at the queue again and again.
+async fn keep_looking(looks: watch::Sender<Look>) {
+    while !looks.is_closed() {
+        tokio::time::sleep(PACE).await;
+        let asked = Instant::now();
+        match slurm::standings().await {
+            Ok(jobs) => looks.send_replace(Look { asked, jobs, silent: None }),
+            Err(error) => {
+                let mut last = looks.borrow().clone();
+                let since = last.silent.map_or(asked, |(since, _)| since);
+                last.silent = Some((since, error.to_string()));
+                looks.send_replace(last)
+            }
+        };
+    }
+}
+
+/// Keeps other drivers from the jobs of a store.
+fn alone(jobs: &Path) -> Result<File, Failure> {
+    let path = jobs.join("lock");
+    let fault = |error: std::io::Error| {
+        Failure::new(Exit::of_file(&error), format!("{} cannot be written: {error}", path.display()))
+            .cure("the folder of the store must be one that the nodes of the cluster see under the same path: name it with --store")
+    };
+    std::fs::create_dir_all(jobs).map_err(fault)?;
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(fault)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::new(
+            Exit::Store,
+            format!("another `bakeoff run --submit` waits for the jobs in {}", jobs.display()),
+        )
+        .cure("let it finish, or end it with `bakeoff stop`: its jobs stay in the queue; or take another store with --store")),
+        Err(TryLockError::Error(error)) => Err(fault(error)),
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // The sets have no invariant that a panic could have broken.
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

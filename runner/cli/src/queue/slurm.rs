@@ -1,0 +1,168 @@
+//! Slurm's commands. Their words are interpreted here and nowhere else.
+
+use crate::exit::{Exit, Failure};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long a command may take: a busy controller answers late.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How a job stands in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Its number.
+    pub(crate) number: String,
+    /// `PENDING`, `RUNNING`, `COMPLETING`.
+    pub(crate) state: String,
+    /// Why it waits; empty where nothing is said.
+    pub(crate) reason: String,
+    /// The nodes that it has.
+    pub(crate) nodes: String,
+}
+
+impl Standing {
+    /// `job 17 is pending (Resources)`, `job 17 is running on n1`.
+    pub(crate) fn words(&self) -> String {
+        let state = self.state.to_lowercase();
+        let more = match (self.state.as_str(), self.nodes.is_empty(), self.reason.as_str()) {
+            ("PENDING", _, reason) if !reason.is_empty() && reason != "None" => format!(" ({reason})"),
+            ("PENDING", ..) | (_, true, _) => String::new(),
+            _ => format!(" on {}", self.nodes),
+        };
+        format!("job {} is {state}{more}", self.number)
+    }
+}
+
+/// How a job ended, by the controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct JobEnd {
+    /// `COMPLETED`, `CANCELLED`, `TIMEOUT`, `NODE_FAIL`; empty where the controller knows nothing of it any more.
+    pub(crate) state: String,
+    /// `1:0`: exit code and signal.
+    pub(crate) exit: String,
+    pub(crate) reason: String,
+}
+
+/// Submits a script; the number of the job.
+///
+/// # Errors
+/// There is no `sbatch`, or it refuses, or does not come back.
+pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -> Result<String, Failure> {
+    let mut words = arguments;
+    words.push(script.into());
+    let output = call("sbatch", &words).await.map_err(|error| absent("sbatch", &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().trim_start_matches("sbatch: ").replace('\n', "; ");
+        return Err(Failure::new(Exit::Preflight, format!("the queue refuses a job: {said}"))
+            .cure("name partition, account, time as your cluster wants them: `bakeoff run RECIPE --submit slurm -- --partition=NAME --time=30:00`; with --jobs fewer jobs are in the queue at once"));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    // `17` or `17;cluster`.
+    let number = said.trim().split(';').next().unwrap_or_default();
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let what = format!("`sbatch` says `{}` in place of a job's number", said.trim());
+        return Err(
+            Failure::new(Exit::Preflight, what).cure("see with `squeue --me` whether the job is there")
+        );
+    }
+    Ok(number.to_owned())
+}
+
+/// The user's jobs that are in the queue, by their names.
+///
+/// # Errors
+/// `squeue` is not there, fails, or does not come back.
+pub(crate) async fn standings() -> io::Result<BTreeMap<String, Standing>> {
+    let output = call("squeue", &["--me", "-h", "-o", "%i|%j|%T|%r|%N"]).await?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    Ok(read_standings(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn read_standings(text: &str) -> BTreeMap<String, Standing> {
+    let line = |line: &str| {
+        let mut fields = line.split('|').map(|field| field.trim().to_owned());
+        let (number, name, state) = (fields.next()?, fields.next()?, fields.next()?);
+        let (reason, nodes) = (fields.next()?, fields.next().unwrap_or_default());
+        Some((name, Standing { number, state, reason, nodes }))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// How a job ended that is not in the queue any more.
+pub(super) async fn end_of(number: &str) -> JobEnd {
+    let output = call("scontrol", &["show", "job", "-o", number]).await;
+    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    said.map(|said| read_end(&said)).unwrap_or_default()
+}
+
+fn read_end(text: &str) -> JobEnd {
+    let field = |name: &str| {
+        let mut words = text.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default().to_owned()
+    };
+    JobEnd { state: field("JobState"), exit: field("ExitCode"), reason: field("Reason") }
+}
+
+/// Whether Slurm's commands are there.
+///
+/// # Errors
+/// They are not.
+pub(super) async fn check() -> Result<(), Failure> {
+    call("sbatch", &["--version"]).await.map(drop).map_err(|error| absent("sbatch", &error))
+}
+
+fn absent(name: &str, error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Failure::new(Exit::Preflight, format!("there is no `{name}` on the PATH"))
+            .cure("run it where jobs are submitted, on a login node of the cluster (some need `module load slurm`), or without `--submit`");
+    }
+    Failure::new(Exit::Preflight, format!("`{name}` cannot be used: {error}"))
+        .cure("see whether `sinfo` works; the same command goes on where this one stopped")
+}
+
+async fn call<W: AsRef<OsStr>>(name: &str, words: &[W]) -> io::Result<Output> {
+    let mut command = Command::new(name);
+    command.args(words).stdin(Stdio::null()).kill_on_drop(true);
+    // Options of an allocation that this process may be in are not those of its jobs.
+    for variable in std::env::vars_os().map(|(variable, _)| variable) {
+        let text = variable.to_string_lossy();
+        if text.starts_with("SLURM_") && text != "SLURM_CONF" {
+            command.env_remove(&variable);
+        }
+    }
+    match timeout(PATIENCE, command.output()).await {
+        Ok(output) => output,
+        Err(_) => Err(io::Error::other(format!("it has not come back within {} s", PATIENCE.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_read_by_the_names_of_jobs() {
+        let text = "17|bakeoff-ab|PENDING|Resources|\n18|bakeoff-cd|RUNNING|None|n[1-2]\nodd line\n";
+        let found = read_standings(text);
+        let words: Vec<String> = found.values().map(Standing::words).collect();
+        assert_eq!(words, ["job 17 is pending (Resources)", "job 18 is running on n[1-2]"]);
+        assert_eq!(found["bakeoff-ab"].number, "17");
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_read_from_one_line() {
+        let end =
+            read_end("JobId=17 JobName=bakeoff-ab JobState=CANCELLED Reason=None ExitCode=0:15 NodeList=n1");
+        let wanted = JobEnd { state: "CANCELLED".into(), exit: "0:15".into(), reason: "None".into() };
+        assert_eq!(end, wanted);
+        assert_eq!(read_end("slurm_load_jobs error: Invalid job id specified"), JobEnd::default());
+    }
+}
