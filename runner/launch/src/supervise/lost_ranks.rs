@@ -51,7 +51,7 @@ impl Supervisor {
             }
             cause => Fault { cause, ..fault },
         };
-        let reason = fault.sentence();
+        let reason = fault.sentence(&self.rules);
         state.lost = Some((self.now, fault));
         let gone = state.exit.is_some();
         self.tell(Update::Lost { rank, reason });
