@@ -97,14 +97,15 @@ impl Lab {
         let key: Vec<&str> = public.split_whitespace().take(2).collect();
         let known: Vec<String> = addresses.iter().map(|address| format!("[{address}]:{port}")).collect();
         fs::write(at("known"), format!("{} {}\n", known.join(","), key.join(" ")))?;
-        let hosts = addresses.iter().zip(1..);
-        let hosts: String =
-            hosts.map(|(address, host)| format!("Host lab{host}\n  HostName {address}\n")).collect();
+        let named = addresses.iter().zip(1..);
+        let hosts: Vec<String> =
+            named.map(|(address, host)| format!("Host lab{host}\n  HostName {address}\n")).collect();
         fs::write(
             at("config"),
             format!(
-                "{hosts}Host *\n  \
+                "{}Host *\n  \
                  Port {port}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n",
+                hosts.concat(),
                 path("user"),
                 path("known")
             ),

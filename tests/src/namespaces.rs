@@ -105,17 +105,22 @@ struct Keeper {
 
 impl Keeper {
     fn start(subnet: u8, count: u8) -> io::Result<Self> {
-        let mut script = "cat > /dev/null\n".to_owned();
+        let mut lines = vec!["cat > /dev/null".to_owned()];
         for host in 1..=count {
             let (name, link) = (space(subnet, host), link(subnet, host));
-            script +=
-                &format!("for p in $(ip netns pids {name}); do kill -9 $p; done; ip netns delete {name}\n");
+            lines.push(format!(
+                "for p in $(ip netns pids {name}); do kill -9 $p; done; ip netns delete {name}"
+            ));
             // A connection that still waits for an answer keeps the namespace itself, and its card, for minutes.
-            script += &format!("ip link delete {link}\n");
+            lines.push(format!("ip link delete {link}"));
         }
-        script += &format!("ip link delete {}\n", bridge(subnet));
+        lines.push(format!("ip link delete {}", bridge(subnet)));
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        shell
+            .args(["-c", &lines.join("\n")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // Ctrl-C is for the test to hear.
         let mut process = shell.process_group(0).spawn()?;
         let input = process.stdin.take();

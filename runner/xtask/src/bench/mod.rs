@@ -68,10 +68,13 @@ impl Subject {
             Some(&"store") => Self::Store,
             Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         };
-        match (subject, words.get(1..).unwrap_or_default()) {
-            (_, []) => Ok(subject),
-            (Self::Training, ["network"]) => Ok(Self::TrainingOverNetwork),
-            (_, [word, ..]) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
+        let (subject, rest) = match (subject, words.get(1..).unwrap_or_default()) {
+            (Self::Training, ["network", rest @ ..]) => (Self::TrainingOverNetwork, rest),
+            (subject, rest) => (subject, rest),
+        };
+        match rest.first() {
+            None => Ok(subject),
+            Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         }
     }
 }

@@ -19,9 +19,8 @@ use super::training::middle_phases;
 use super::turns::Turns;
 use crate::workspace::Workspace;
 
+/// Each worker is in a namespace of its own.
 const JOB: Job = Job { model: "mnist-mlp", name: "mnist-mlp", workers: 2, batch: 50, steps: 80 };
-/// Numbers of workers, each in a namespace of its own.
-const WORKERS: [u32; 2] = [2, 4];
 /// Where PyTorch's ranks meet.
 const PORT: &str = "7701";
 
@@ -38,11 +37,8 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
     let title = "A step of D-Sync between network namespaces (how many times as fast the better schedule is)";
     let heads = ["model", "coding, DDP's hook", "d-sync", "merged-exact", "PyTorch DDP", "bound by"];
     let mut table = Table::new(title, &heads);
-    for workers in WORKERS {
-        let job = Job { workers, ..JOB };
-        for row in place.rows(workspace, peers, turns, job)? {
-            table.push(row);
-        }
+    for row in place.rows(workspace, peers, turns, JOB)? {
+        table.push(row);
     }
     Ok(table)
 }
