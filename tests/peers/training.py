@@ -1,5 +1,5 @@
-"""Synchronous SGD by PyTorch's DistributedDataParallel over Gloo: `python training.py MODEL RANKS STEPS` starts the ranks on
-this machine and prints a line. One thread of computation per process; one random batch, held in memory, is used for
+"""Synchronous SGD by PyTorch's DistributedDataParallel over Gloo: `python training.py MODEL RANKS STEPS [HOOK]` starts the ranks on
+this machine and prints a line; with PEER_RANK set it is that rank. The hook `fp16` sends gradients in half precision. One thread of computation per process; one random batch, held in memory, is used for
 all steps; three stretches of STEPS steps are timed between barriers, after a warm-up."""
 
 import os
@@ -45,7 +45,7 @@ def start(ranks):
     sys.exit(max(child.wait() for child in children))
 
 
-def take_part(rank, ranks, model, steps):
+def take_part(rank, ranks, model, steps, hook):
     import torch
     import torch.distributed as distributed
 
@@ -55,6 +55,10 @@ def take_part(rank, ranks, model, steps):
     net, shape = MODELS[model](torch.nn)
     distributed.init_process_group("gloo", rank=rank, world_size=ranks)
     parallel = torch.nn.parallel.DistributedDataParallel(net)
+    if hook == "fp16":
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+        parallel.register_comm_hook(None, fp16_compress_hook)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     x, labels = torch.randn(*shape), torch.randint(0, 10, shape[:1])
 
@@ -71,13 +75,14 @@ def take_part(rank, ranks, model, steps):
     stretch(max(4, steps // 8))
     median = statistics.median(stretch(steps) for _ in range(STRETCHES))
     if rank == 0:
-        print(f"training ddp model={model} ranks={ranks} us={median * 1e6:.1f}", flush=True)
+        print(f"training ddp model={model} hook={hook} ranks={ranks} us={median * 1e6:.1f}", flush=True)
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
     MODEL, RANKS, STEPS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    HOOK = sys.argv[4] if len(sys.argv) > 4 else "none"
     if "PEER_RANK" in os.environ:
-        take_part(int(os.environ["PEER_RANK"]), RANKS, MODEL, STEPS)
+        take_part(int(os.environ["PEER_RANK"]), RANKS, MODEL, STEPS, HOOK)
     else:
         start(RANKS)

@@ -1,21 +1,25 @@
-//! Two hosts on this machine: a real `sshd` on two addresses of the loopback, with its own keys and configuration.
+//! Hosts on this machine: a real `sshd` on each of two addresses of the loopback, or in each of three network namespaces, with its
+//! own keys and configuration.
 
+use crate::namespaces::Namespaces;
 use crate::{Desk, DriverProcess};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Hosts `lab1` and `lab2`, and `lab3` whose address nothing listens at. Dropping it stops the daemon.
+/// Hosts `lab1`, `lab2` and `lab3`: addresses of the loopback, where nothing listens at the third, or network namespaces.
+/// Dropping it stops the daemons.
 #[derive(Debug)]
 pub struct Lab {
     folder: tempfile::TempDir,
-    daemon: Child,
-    /// The port that the daemon listens at.
+    daemons: Vec<Child>,
+    spaces: Option<Namespaces>,
+    /// The port that the daemons listen at.
     pub port: u16,
 }
 
@@ -24,24 +28,47 @@ impl Lab {
     ///
     /// # Panics
     /// There is none, and no test may be left out.
-    #[expect(clippy::print_stderr, reason = "what does not run is said where tests are read")]
     pub fn is_possible() -> bool {
-        let found = sshd();
-        let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();
-        assert!(found.is_ok() || !required, "{found:?}");
-        if let Err(reason) = &found {
-            eprintln!("NOT RUN: {reason}");
-        }
-        found.is_ok()
+        runs(&sshd().map(drop))
     }
 
-    /// Starts the daemon. Its hosts share a cache that later tests find filled, as hosts do after the first run.
+    /// The same for hosts in network namespaces.
+    ///
+    /// # Panics
+    /// They are not possible, and no test may be left out.
+    pub fn is_possible_in_namespaces() -> bool {
+        runs(&sshd().and_then(|_| Namespaces::possible()))
+    }
+
+    /// Starts the daemons. Their hosts share a cache that later tests find filled, as hosts do after the first run.
     pub fn start() -> Result<Self> {
-        Self::with_cache(&crate::binary("bakeoff")?.with_file_name("hosts-cache"))
+        Self::with_cache(&shared_cache()?)
     }
 
     /// The same with another folder for the hosts' cache.
     pub fn with_cache(cache: &Path) -> Result<Self> {
+        let address = |host| IpAddr::V4(Ipv4Addr::new(127, 0, 0, host));
+        let mut lab = Self::furnished(cache, None, &[1, 2, 3].map(address))?;
+        for host in [1, 2] {
+            lab.listen(host, address(host))?;
+        }
+        Ok(lab)
+    }
+
+    /// Three hosts that have nothing in common but a switch and their disk: `ssh` reaches them at the addresses of their own cards.
+    pub fn in_namespaces() -> Result<Self> {
+        let spaces = Namespaces::make(3)?;
+        let addresses: Vec<(u8, IpAddr)> = spaces.hosts().map(|host| (host, spaces.address(host))).collect();
+        let only: Vec<IpAddr> = addresses.iter().map(|(_, address)| *address).collect();
+        let mut lab = Self::furnished(&shared_cache()?, Some(spaces), &only)?;
+        for (host, address) in addresses {
+            lab.listen(host, address)?;
+        }
+        Ok(lab)
+    }
+
+    /// Keys and configurations for hosts at these addresses.
+    fn furnished(cache: &Path, spaces: Option<Namespaces>, addresses: &[IpAddr]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name);
         for key in ["host", "user", "stranger"] {
@@ -58,7 +85,7 @@ impl Lab {
         fs::write(
             at("sshd_config"),
             format!(
-                "ListenAddress 127.0.0.1:{port}\nListenAddress 127.0.0.2:{port}\nHostKey {}\nAuthorizedKeysFile {}\n\
+                "HostKey {}\nAuthorizedKeysFile {}\n\
                  PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
                  SetEnv BAKEOFF_CACHE={}\n",
                 path("host"),
@@ -68,12 +95,17 @@ impl Lab {
         )?;
         let public = fs::read_to_string(at("host.pub"))?;
         let key: Vec<&str> = public.split_whitespace().take(2).collect();
-        fs::write(at("known"), format!("[127.0.0.1]:{port},[127.0.0.2]:{port} {}\n", key.join(" ")))?;
+        let known: Vec<String> = addresses.iter().map(|address| format!("[{address}]:{port}")).collect();
+        fs::write(at("known"), format!("{} {}\n", known.join(","), key.join(" ")))?;
+        let named = addresses.iter().zip(1..);
+        let hosts: Vec<String> =
+            named.map(|(address, host)| format!("Host lab{host}\n  HostName {address}\n")).collect();
         fs::write(
             at("config"),
             format!(
-                "Host lab1\n  HostName 127.0.0.1\nHost lab2\n  HostName 127.0.0.2\nHost lab3\n  HostName 127.0.0.3\nHost *\n  \
+                "{}Host *\n  \
                  Port {port}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n",
+                hosts.concat(),
                 path("user"),
                 path("known")
             ),
@@ -83,17 +115,42 @@ impl Lab {
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755))?;
         // The folder that a daemon of root wants for its unprivileged half.
         let _ = fs::create_dir_all("/run/sshd");
-        let daemon = Command::new(sshd()?)
-            .args(["-D", "-e", "-f"])
-            .arg(at("sshd_config"))
+        Ok(Self { folder, daemons: Vec::new(), spaces, port })
+    }
+
+    /// Starts a host's daemon and waits until it listens.
+    fn listen(&mut self, host: u8, address: IpAddr) -> Result<()> {
+        let log = self.at(&format!("sshd{host}.log"));
+        let mut command = match &self.spaces {
+            Some(spaces) => spaces.command(host, &sshd()?),
+            None => Command::new(sshd()?),
+        };
+        let daemon = command
+            .args(["-D", "-e", "-o", &format!("ListenAddress={address}:{}", self.port), "-f"])
+            .arg(self.at("sshd_config"))
             .stdin(Stdio::null())
-            .stderr(fs::File::create(at("sshd.log"))?)
+            .stderr(fs::File::create(&log)?)
             .spawn()
             .context("sshd")?;
-        let lab = Self { folder, daemon, port };
-        crate::wait_until(Duration::from_secs(10), || Ok(TcpStream::connect(("127.0.0.2", port)).is_ok()))
-            .with_context(|| fs::read_to_string(lab.at("sshd.log")).unwrap_or_default())?;
-        Ok(lab)
+        self.daemons.push(daemon);
+        crate::wait_until(Duration::from_secs(10), || Ok(TcpStream::connect((address, self.port)).is_ok()))
+            .with_context(|| fs::read_to_string(log).unwrap_or_default())
+    }
+
+    /// Pulls the cable of a host in a namespace.
+    pub fn cut(&self, host: u8) -> Result<()> {
+        self.spaces.as_ref().context("these hosts have no cables")?.cut(host)
+    }
+
+    /// The names of the processes on all hosts in namespaces, without those of the daemons and their sessions.
+    pub fn processes(&self) -> Result<Vec<String>> {
+        let spaces = self.spaces.as_ref().context("these hosts share their processes")?;
+        let mut names = Vec::new();
+        for host in spaces.hosts() {
+            names.extend(spaces.processes(host)?);
+        }
+        names.retain(|name| !name.starts_with("sshd"));
+        Ok(names)
     }
 
     /// A file of the daemon's folder.
@@ -124,10 +181,27 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
+        for daemon in &mut self.daemons {
+            // It may have ended already.
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
     }
+}
+
+/// Whether a test runs, by what it needs; says so where it does not.
+#[expect(clippy::print_stderr, reason = "what does not run is said where tests are read")]
+fn runs(needed: &Result<()>) -> bool {
+    let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();
+    assert!(needed.is_ok() || !required, "{needed:?}");
+    if let Err(reason) = needed {
+        eprintln!("NOT RUN: {reason:#}");
+    }
+    needed.is_ok()
+}
+
+fn shared_cache() -> Result<PathBuf> {
+    Ok(crate::binary("bakeoff")?.with_file_name("hosts-cache"))
 }
 
 /// The daemon's program.

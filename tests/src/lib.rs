@@ -4,6 +4,7 @@
 mod driver;
 pub mod fault;
 mod lab;
+mod namespaces;
 mod numbers;
 pub mod repeated_kills;
 mod sketch;

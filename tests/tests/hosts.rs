@@ -62,6 +62,61 @@ fn ranks_on_several_hosts_end_with_the_weights_of_one_machine() {
     }
 }
 
+/// Three hosts in network namespaces, four ranks; of one thread, because sums depend on their number.
+const APART: &str = "use = [\"lab1*2\", \"lab2*1\", \"lab3*1\"]\nthreads = 1";
+
+/// Doors at the addresses of the hosts' own cards.
+#[test]
+fn ranks_in_network_namespaces_end_with_the_weights_of_one_machine() {
+    if !Lab::is_possible_in_namespaces() {
+        return;
+    }
+    let lab = Lab::in_namespaces().unwrap();
+    for strategy in ["d-sync", "ps-sync"] {
+        let here = trained(None, strategy, "use = [\"local*4\"]\nthreads = 1");
+        assert!(!here.is_empty());
+        assert_eq!(trained(Some(&lab), strategy, APART), here, "{strategy}");
+    }
+    assert_eq!(lab.processes().unwrap(), [""; 0]);
+}
+
+#[test]
+fn hosts_in_network_namespaces_are_ready_and_their_cards_are_named() {
+    if !Lab::is_possible_in_namespaces() {
+        return;
+    }
+    let lab = Lab::in_namespaces().unwrap();
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", APART, 5)).unwrap();
+    let check = lab.run(&desk, ["nodes", "check", "recipe.toml", "--json"]).unwrap();
+    let found = check.end(PATIENCE).unwrap().with_code(0).unwrap().stdout;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let hosts = found["machines"].as_array().unwrap();
+    assert_eq!(hosts.len(), 3, "{found}");
+    for host in hosts {
+        assert!(host["ready"] == true && host["network"]["interface"]["name"] == "eth0", "{host}");
+    }
+    let ways = found["ways"].as_array().unwrap();
+    assert!(ways.len() == 6 && ways.iter().all(|way| way["round_trip"].as_f64() > Some(0.0)), "{found}");
+}
+
+/// What a cable that is pulled in the middle of a step looks like from the driver: silence, of ranks and host alike.
+#[test]
+fn a_cut_link_ends_the_run_and_names_rank_and_host() {
+    if !Lab::is_possible_in_namespaces() {
+        return;
+    }
+    let scene = training_in(Lab::in_namespaces().unwrap(), &recipe("d-sync", APART, ENDLESS));
+    assert_eq!(scene.agents.len(), 3, "an agent for each host");
+    scene.lab.cut(3).unwrap();
+    let Training { lab, desk: _desk, driver, workers, agents } = scene;
+    let ended = driver.end(Duration::from_secs(20)).unwrap().with_code(5).unwrap();
+    says(&ended.stderr, &["rank 3 on lab3 hangs: ", "in step ", ", phase "]);
+    gone(&workers, CLEAN).unwrap();
+    gone(&agents, CLEAN).unwrap();
+    assert_eq!(lab.processes().unwrap(), [""; 0]);
+}
+
 #[test]
 fn strategies_that_wait_for_nothing_train_on_several_hosts() {
     if !Lab::is_possible() {
@@ -215,7 +270,12 @@ fn training(nodes: &str) -> Training {
 }
 
 fn training_of(recipe: &str) -> Training {
-    let lab = Lab::start().unwrap();
+    let scene = training_in(Lab::start().unwrap(), recipe);
+    assert_eq!(scene.agents.len(), 2, "an agent for each host");
+    scene
+}
+
+fn training_in(lab: Lab, recipe: &str) -> Training {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", recipe).unwrap();
     let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
@@ -225,7 +285,6 @@ fn training_of(recipe: &str) -> Training {
     wait_until(Duration::from_mins(1), || Ok(desk.events().iter().any(trains))).unwrap();
     let mut agents: Vec<WorkerProcess> = workers.iter().map(|worker| worker.parent().unwrap()).collect();
     agents.dedup();
-    assert_eq!(agents.len(), 2, "an agent for each host");
     Training { lab, desk, driver, workers, agents }
 }
 

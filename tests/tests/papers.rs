@@ -22,7 +22,7 @@ fn arms(recipe: &str) -> BTreeMap<String, RunSpec> {
 
 fn plan(recipe: &str) -> Plan {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recipes").join(recipe);
-    e2e::plan(&std::fs::read_to_string(path).unwrap()).unwrap()
+    e2e::plan_file(&path).unwrap()
 }
 
 /// A run of `steps` steps of all workers.
@@ -144,6 +144,23 @@ fn merged_layers_are_as_much_faster_as_the_paper_says() {
         // Each of up to 20 messages has parts of whole elements.
         let expected = timeline(&arms[*name]);
         assert!((time / expected - 1.0).abs() < 3e-3, "{name}: {time} ms instead of {expected} ms");
+    }
+}
+
+/// With the layers of the two networks of the paper's figures 7 and 8; ranks that run would take minutes.
+#[test]
+fn merging_the_layers_of_whole_networks_gains_what_the_paper_says() {
+    for recipe in ["mg-wfbp-resnet50.toml", "mg-wfbp-googlenet.toml"] {
+        let arms = arms(recipe);
+        let times: BTreeMap<&str, f64> =
+            arms.iter().map(|(name, spec)| (name.as_str(), timeline(spec))).collect();
+        assert_eq!(times.len(), 5, "{recipe}");
+        for (name, time) in &times {
+            assert!(times["merged-exact"] <= *time, "{recipe}, {name}: {times:?}");
+        }
+        let slower = |name: &str| times[name] / times["merged"];
+        assert!((1.15..1.25).contains(&slower("per-layer")), "{recipe}: {times:?}");
+        assert!((1.31..1.41).contains(&slower("single")), "{recipe}: {times:?}");
     }
 }
 

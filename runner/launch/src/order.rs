@@ -4,7 +4,7 @@ use crate::checkpoints::Continuation;
 use crate::supervise::Rules;
 use crate::{End, LaunchError, Outcome};
 use mesh::Deadlines;
-use recipe::{PlannedFault, RunSpec, Silence};
+use recipe::{Cluster, Placement, PlannedFault, RunSpec, Silence};
 use record::Nanos;
 use std::fs;
 use std::path::PathBuf;
@@ -78,6 +78,7 @@ pub(crate) fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError>
 pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
     Rules {
         roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
+        hosts: hosts(&attempt.spec.cluster),
         strategy: attempt.spec.strategy.clone(),
         deadlines: attempt.deadlines,
         // What the run took before counts.
@@ -87,6 +88,15 @@ pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
         faults: to_come(attempt),
         continues: attempt.spec.train.checkpoint.is_some(),
     }
+}
+
+/// The host of each rank by name; none where all run on one machine, which needs no name.
+fn hosts(cluster: &Cluster) -> Vec<String> {
+    if cluster.machines() < 2 {
+        return Vec::new();
+    }
+    let name = |seat: &Placement| cluster.nodes.get(seat.node as usize).map(|node| node.name.clone());
+    cluster.seats.iter().filter_map(name).collect()
 }
 
 /// What the recipe lets go wrong, without what did before this attempt.

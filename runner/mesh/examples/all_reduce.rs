@@ -1,7 +1,7 @@
 //! How long an all-reduce takes over the data plane: real processes on this machine, one thread of computation each.
 //!
-//! `all_reduce TRANSPORT RANKS BYTES...` starts the ranks, which use `zeromq` or `shared-memory`, and prints a line for each
-//! size; `bakeoff` is `bakeoff-shared` for the latter:
+//! `all_reduce WAY RANKS BYTES...` starts the ranks, which use `zeromq` over Unix sockets, `zeromq-tcp` over the loopback, or
+//! `shared-memory`, and prints a line for each size; `bakeoff` is `bakeoff-tcp` or `bakeoff-shared` for the latter two:
 //!
 //! ```text
 //! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
@@ -19,6 +19,7 @@ use recipe::PayloadPath;
 use record::{Clock, Nanos, Phase, PhaseClock, Rank, Trace, Work};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -52,28 +53,85 @@ fn main() -> Result<()> {
     mesh::keep_freed_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["rank", rank, transport, ranks, sockets, ref sizes @ ..] => {
-            let place =
-                Place { rank: Rank(rank.parse()?), ranks: ranks.parse()?, transport: path(transport)? };
-            take_part(place, Path::new(sockets), &numbers(sizes)?)
+        ["rank", rank, way, ranks, sockets, ref sizes @ ..] => {
+            let place = Place { rank: Rank(rank.parse()?), ranks: ranks.parse()?, way: Way::parse(way)? };
+            take_part(&place, Path::new(sockets), &numbers(sizes)?)
         }
-        [transport, ranks, ref sizes @ ..] => start(path(transport)?, ranks.parse()?, &numbers(sizes)?),
-        _ => bail!("all_reduce TRANSPORT RANKS BYTES..."),
+        [way, ranks, ref sizes @ ..] => {
+            let ranks = ranks.parse()?;
+            start(&Way::parse(way)?.with_ports(ranks)?, ranks, &numbers(sizes)?)
+        }
+        _ => bail!("all_reduce WAY RANKS BYTES..."),
     }
 }
 
 /// A rank, and how it communicates.
-#[derive(Clone, Copy)]
 struct Place {
     rank: Rank,
     ranks: u32,
-    transport: PayloadPath,
+    way: Way,
 }
 
-fn path(name: &str) -> Result<PayloadPath> {
-    let paths = [PayloadPath::Zeromq, PayloadPath::SharedMemory];
-    let found = paths.into_iter().find(|path| path.kind().name() == name);
-    found.with_context(|| format!("`{name}` is no transport"))
+/// How bytes travel.
+enum Way {
+    /// ZeroMQ over Unix sockets.
+    Unix,
+    /// ZeroMQ over the loopback, with a port per rank.
+    Tcp(Vec<u16>),
+    SharedMemory,
+}
+
+impl Way {
+    fn parse(word: &str) -> Result<Self> {
+        let (name, ports) = word.split_once(':').unwrap_or((word, ""));
+        match name {
+            "zeromq" => Ok(Self::Unix),
+            "zeromq-tcp" => {
+                let ports = ports.split(',').filter(|port| !port.is_empty());
+                Ok(Self::Tcp(ports.map(str::parse).collect::<Result<_, _>>()?))
+            }
+            "shared-memory" => Ok(Self::SharedMemory),
+            _ => bail!("`{name}` is no way"),
+        }
+    }
+
+    /// The same with ports at which nothing listens.
+    fn with_ports(self, ranks: u32) -> Result<Self> {
+        let Self::Tcp(_) = self else { return Ok(self) };
+        let listeners = (0..ranks).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
+        let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port()));
+        Ok(Self::Tcp(ports.collect::<Result<_>>()?))
+    }
+
+    /// As [`Way::parse`] reads it.
+    fn word(&self) -> String {
+        match self {
+            Self::Unix => "zeromq".to_owned(),
+            Self::Tcp(ports) => {
+                let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+                format!("zeromq-tcp:{}", ports.join(","))
+            }
+            Self::SharedMemory => "shared-memory".to_owned(),
+        }
+    }
+
+    fn transport(&self) -> PayloadPath {
+        match self {
+            Self::Unix | Self::Tcp(_) => PayloadPath::Zeromq,
+            Self::SharedMemory => PayloadPath::SharedMemory,
+        }
+    }
+
+    fn open(&self, briefing: &Briefing, clock: Arc<dyn Clock>, rank: Rank) -> Result<DataPlane> {
+        Ok(match self {
+            Self::Unix | Self::SharedMemory => DataPlane::open(briefing, rank, clock)?,
+            Self::Tcp(ports) => {
+                let at = |port: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+                DataPlane::open_on(briefing, rank, clock, &ports.iter().map(at).collect::<Vec<_>>())?
+            }
+        })
+    }
 }
 
 fn numbers(words: &[&str]) -> Result<Vec<usize>> {
@@ -90,13 +148,13 @@ struct Seen {
 }
 
 /// Starts the ranks as processes of this program and prints what they have seen.
-fn start(transport: PayloadPath, ranks: u32, sizes: &[usize]) -> Result<()> {
+fn start(way: &Way, ranks: u32, sizes: &[usize]) -> Result<()> {
     let sockets = mesh::private_directory()?;
     let program: PathBuf = std::env::current_exe()?;
     let mut children = Vec::new();
     for rank in 0..ranks {
         let mut command = Command::new(&program);
-        command.args(["rank", &rank.to_string(), transport.kind().name(), &ranks.to_string()]).arg(&sockets);
+        command.args(["rank", &rank.to_string(), &way.word(), &ranks.to_string()]).arg(&sockets);
         command.args(sizes.iter().map(ToString::to_string)).stdout(Stdio::piped());
         children.push(command.spawn()?);
     }
@@ -118,17 +176,18 @@ fn start(transport: PayloadPath, ranks: u32, sizes: &[usize]) -> Result<()> {
         bail!("a rank failed");
     }
     for (bytes, by_rank) in seen {
-        print_line(transport, bytes, &by_rank)?;
+        print_line(way, bytes, &by_rank)?;
     }
     Ok(())
 }
 
-fn print_line(transport: PayloadPath, bytes: usize, by_rank: &[Seen]) -> Result<()> {
+fn print_line(way: &Way, bytes: usize, by_rank: &[Seen]) -> Result<()> {
     let ranks = by_rank.len();
     let cores = std::thread::available_parallelism()?.get().min(ranks);
-    let name = match transport {
-        PayloadPath::Zeromq => "bakeoff",
-        PayloadPath::SharedMemory => "bakeoff-shared",
+    let name = match way {
+        Way::Unix => "bakeoff",
+        Way::Tcp(_) => "bakeoff-tcp",
+        Way::SharedMemory => "bakeoff-shared",
     };
     let mean = |of: &dyn Fn(&Seen) -> f64| by_rank.iter().map(of).sum::<f64>() / by_rank.len() as f64;
     let first = by_rank.first().context("no rank answered")?;
@@ -157,7 +216,8 @@ fn rounds(bytes: usize) -> usize {
     }
 }
 
-fn take_part(Place { rank, ranks, transport }: Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
+fn take_part(place: &Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
+    let Place { rank, ranks, ref way } = *place;
     let clock: Arc<dyn Clock> = Arc::new(Monotonic(Instant::now()));
     let deadlines = Deadlines { peer: Duration::from_secs(20), ..Deadlines::default() };
     let mut briefing = Briefing {
@@ -173,9 +233,9 @@ fn take_part(Place { rank, ranks, transport }: Place, sockets: &Path, sizes: &[u
         deadlines,
         resume: None,
     };
-    briefing.spec.communication.transport = transport;
+    briefing.spec.communication.transport = way.transport();
     let collective = build(&briefing.spec.communication, &briefing.spec.cluster);
-    let plane = DataPlane::open(&briefing, rank, clock.clone())?;
+    let plane = way.open(&briefing, clock.clone(), rank)?;
     plane.write_packets_into_shared_memory();
     let everyone: Arc<[Rank]> = (0..ranks).map(Rank).collect();
     let group = Group::new(&everyone, rank).context("no such rank")?;

@@ -133,11 +133,13 @@ struct Tools {
     axe: Option<PathBuf>,
     sshd: Option<PathBuf>,
     slurm: bool,
+    namespaces: bool,
 }
 
 fn tools(workspace: &Workspace) -> Result<Tools> {
     // A system may have no packages of Slurm: that test alone may be left out anywhere.
-    Ok(Tools { chromium: browser()?, axe: axe_core(workspace)?, sshd: daemon()?, slurm: tools::slurm() })
+    let (chromium, axe, sshd) = (browser()?, axe_core(workspace)?, daemon()?);
+    Ok(Tools { chromium, axe, sshd, slurm: tools::slurm(), namespaces: tools::namespaces() })
 }
 
 /// OpenSSH's server; where nothing may be left out, there must be one.
@@ -193,6 +195,9 @@ fn left_out(options: Options, tools: &Tools, has_data: bool) -> Vec<&'static str
     if tools.sshd.is_none() {
         left_out.push("tests that start hosts (no sshd; install OpenSSH's server)");
     }
+    if !tools.namespaces {
+        left_out.push("tests between network namespaces (run as root, with ip and unshare)");
+    }
     if !tools.slurm {
         left_out.push("the test that starts Slurm (no slurmctld, slurmd or munge; install them as root)");
     }
@@ -237,6 +242,7 @@ mod tests {
             axe: Some("/target/axe/axe.min.js".into()),
             sshd: Some("/usr/sbin/sshd".into()),
             slurm: true,
+            namespaces: true,
         }
     }
 

@@ -43,6 +43,7 @@ Commands:
       --keep-going            go on after a check that fails
   bench [all-reduce|training|layers|models]
                               build in release, then measure beside Gloo, Open MPI and PyTorch
+  bench training network      D-Sync and PyTorch between network namespaces at 1 Gbit/s (needs root, ip and tc)
   bench learning              the loss that gpt reaches in 1,500 steps, here and in PyTorch
   bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
   bench network               the emulated network beside the kernel's (needs root, ip and tc)
@@ -149,6 +150,7 @@ mod tests {
             ("test", Chore::Test(plain)),
             ("bench", Chore::Bench(bench::Subject::All)),
             ("bench training", Chore::Bench(bench::Subject::Training)),
+            ("bench training network", Chore::Bench(bench::Subject::TrainingOverNetwork)),
             ("bench models", Chore::Bench(bench::Subject::Models)),
             ("bench layers", Chore::Bench(bench::Subject::Layers)),
             ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
@@ -166,6 +168,8 @@ mod tests {
             ("test --fast", "--fast"),
             ("bench mark", "mark"),
             ("bench models --fast", "--fast"),
+            ("bench models network", "network"),
+            ("bench training network --fast", "--fast"),
             ("fuzz everything", "everything"),
             ("fuzz idx --minutes x", "x"),
             ("fuzz", "frame"),

@@ -64,6 +64,15 @@ pub(crate) fn slurm() -> bool {
     found()
 }
 
+/// Whether there is what the tests between network namespaces need; found or installed in the same way.
+pub(crate) fn namespaces() -> bool {
+    let found = || find(&["ip"]).is_some() && find(&["unshare"]).is_some();
+    if !found() {
+        install("iproute2 util-linux", "ip and unshare for the tests between network namespaces");
+    }
+    is_root() && found()
+}
+
 /// Installs packages of the system if we are root; what it is for is said.
 fn install(packages: &str, purpose: &str) {
     if !is_root() || find(&["apt-get"]).is_none() {

@@ -158,7 +158,7 @@ fn end_of_chain(ranks: &[RankState], by: Rank, peer: Rank) -> Rank {
 }
 
 /// The lost ranks of a run that began at `begun`, in the order of their loss.
-fn lost_ranks(ranks: &[RankState], begun: Nanos) -> Vec<LostRank> {
+fn lost_ranks(ranks: &[RankState], rules: &Rules, begun: Nanos) -> Vec<LostRank> {
     let lost =
         (0..).map(Rank).zip(ranks).filter_map(|(rank, state)| Some((rank, state, state.lost.as_ref()?)));
     let mut lost_ranks: Vec<LostRank> = lost
@@ -167,7 +167,7 @@ fn lost_ranks(ranks: &[RankState], begun: Nanos) -> Vec<LostRank> {
             let seen = fault.place.map_or(0, |place| place.step);
             let (step, at) = missed.unwrap_or_else(|| (seen, since.since(begun)));
             let step = if step == 0 { seen } else { step };
-            LostRank { rank, step, at, reason: fault.sentence() }
+            LostRank { rank, step, at, reason: fault.sentence(rules) }
         })
         .collect();
     lost_ranks.sort_by_key(|lost| (lost.at, lost.rank));
@@ -181,7 +181,7 @@ pub(super) fn report_of(
     rules: &Rules,
     begun: Nanos,
 ) -> AttemptReport {
-    let lost_ranks = lost_ranks(ranks, begun);
+    let lost_ranks = lost_ranks(ranks, rules, begun);
     let report = report_of_end(conclusion, ranks, rules);
     let AttemptReport { end, mut suspects, mut detail, .. } = report;
     if !lost_ranks.is_empty() {
@@ -273,7 +273,7 @@ fn report_of_end(conclusion: Option<&Conclusion>, ranks: &[RankState], rules: &R
         Some(Conclusion::Failed(fault)) => {
             let end =
                 End::Failed { place: fault.place, cause: fault.cause_in_words(), origin: fault.origin() };
-            report(end, fault.suspects(), fault.sentence())
+            report(end, fault.suspects(), fault.sentence(rules))
         }
         Some(Conclusion::TimedOut) => {
             let limit = rules.timeout.unwrap_or_default();
@@ -307,17 +307,20 @@ impl Fault {
         }
     }
 
-    /// The fault as a sentence without its full stop.
-    pub(super) fn sentence(&self) -> String {
+    /// The fault as a sentence without its full stop. It names the host of the rank, where there are several.
+    pub(super) fn sentence(&self, rules: &Rules) -> String {
         let cause = self.cause_in_words();
         let Some(rank) = self.culprit else { return cause };
         let place = self.place.map_or_else(|| "while starting up".into(), place_in_words);
+        let named = rules.rank_in_words(rank);
         match &self.cause {
             Cause::NotReady { .. } | Cause::Ordered(_) => cause,
             Cause::Unlinked { planned, reason, .. } => format!("{reason} ({place}): {}", planned.struck()),
-            Cause::Reported(_) => format!("rank {rank} failed {place}: {cause}"),
-            Cause::Silent(_) => format!("rank {rank} {cause}; it was last seen {place}"),
-            _ => format!("rank {rank} {cause} ({place})"),
+            Cause::Reported(_) => format!("{named} failed {place}: {cause}"),
+            Cause::Silent(_) => format!("{named} {cause}; it was last seen {place}"),
+            // The cause itself names the host.
+            Cause::Exited(ProcessExit::HostLost { .. }) => format!("rank {rank} {cause} ({place})"),
+            _ => format!("{named} {cause} ({place})"),
         }
     }
 

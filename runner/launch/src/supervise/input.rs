@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(crate) struct Rules {
     /// Each rank's role, by number.
     pub(crate) roles: Vec<Role>,
+    /// Each rank's host by name, where there are several; else empty.
+    pub(crate) hosts: Vec<String>,
     /// How they train: it decides how many of them the run may lose.
     pub(crate) strategy: Strategy,
     /// Limits of waiting.
@@ -35,6 +37,12 @@ impl Rules {
 
     pub(super) fn ranks(&self) -> u32 {
         self.roles.len() as u32
+    }
+
+    /// `rank 3`, or `rank 3 on lab2`.
+    pub(super) fn rank_in_words(&self, rank: Rank) -> String {
+        let host = self.hosts.get(rank.index());
+        host.map_or_else(|| format!("rank {rank}"), |host| format!("rank {rank} on {host}"))
     }
 
     /// Sets of ranks that must begin with equal weights.

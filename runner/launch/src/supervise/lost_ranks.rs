@@ -55,7 +55,7 @@ impl Supervisor {
             cause @ Cause::Unlinked { .. } => Fault { culprit: Some(rank), place: fault.place, cause },
             cause => Fault { cause, ..fault },
         };
-        let reason = fault.sentence();
+        let reason = fault.sentence(&self.rules);
         state.lost = Some((self.now, fault));
         let gone = state.exit.is_some();
         self.tell(Update::Lost { rank, reason });

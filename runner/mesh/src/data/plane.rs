@@ -98,8 +98,8 @@ impl DataPlane {
     }
 
     /// The same over TCP, with one address per rank: between network namespaces of one machine, which no other process
-    /// can reach. The handshake is the same, but a stranger who reaches the address can make the socket library allocate
-    /// memory before the handshake: no run may use this on an open network.
+    /// can reach, and for benchmarks on its loopback. The handshake is the same, but a stranger who reaches the address can
+    /// make the socket library allocate memory before the handshake: no run may use this on an open network.
     pub fn open_on(
         briefing: &Briefing,
         me: Rank,

@@ -6,9 +6,13 @@ mod layers;
 mod learning;
 mod line;
 mod machine;
+mod memory;
 mod models;
+mod namespaces;
 mod network;
+mod over_network;
 mod peers;
+mod runs;
 mod store;
 mod table;
 mod training;
@@ -33,6 +37,8 @@ pub(crate) enum Subject {
     AllReduce,
     /// Steps of training.
     Training,
+    /// Steps of training between network namespaces.
+    TrainingOverNetwork,
     /// The layers of two models in one process.
     Layers,
     /// Steps of every model in one process.
@@ -62,7 +68,11 @@ impl Subject {
             Some(&"store") => Self::Store,
             Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         };
-        match words.get(1) {
+        let (subject, rest) = match (subject, words.get(1..).unwrap_or_default()) {
+            (Self::Training, ["network", rest @ ..]) => (Self::TrainingOverNetwork, rest),
+            (subject, rest) => (subject, rest),
+        };
+        match rest.first() {
             None => Ok(subject),
             Some(word) => bail!("`{word}` is not expected here; see `cargo xtask help`"),
         }
@@ -102,6 +112,9 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     }
     if measures(Subject::Training) {
         println!("{}", training::measure(workspace, &peers, &mut turns)?);
+    }
+    if subject == Subject::TrainingOverNetwork {
+        println!("{}", over_network::measure(workspace, &peers, &mut turns)?);
     }
     if measures(Subject::Layers) {
         for table in layers::measure(workspace, &peers, &mut turns)? {

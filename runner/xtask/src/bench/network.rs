@@ -2,7 +2,6 @@
 //!
 //! Needs root, `ip` and `tc`. Nothing of it is left behind, whatever happens.
 
-use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
@@ -10,19 +9,12 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use super::namespaces::{BANDWIDTH, BURST, Namespaces, address, frame_rate, inside};
 use crate::child::Child;
 use crate::workspace::Workspace;
 
-/// Of payload, in bytes per second: 1 Gbit/s.
-const BANDWIDTH: u64 = 125_000_000;
 /// One way, in the measurements of small messages.
 const LATENCY_NANOS: u64 = 500_000;
-/// A full frame on the wire and its TCP payload: the kernel counts the former, an emulated card the latter.
-const FRAME: (u64, u64) = (1514, 1448);
-/// Burst size of the filter. A smaller one costs throughput, a larger one favours short transfers.
-const BURST: &str = "128kb";
-/// Namespaces, and ranks at most.
-const RANKS: u32 = 4;
 const PORT: &str = "7700";
 
 /// Measures and prints the table.
@@ -73,11 +65,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The filter's rate at which full frames carry the payload of an emulated card.
-fn frame_rate() -> u64 {
-    BANDWIDTH * 8 * FRAME.0 / FRAME.1
-}
-
 struct Bench {
     program: String,
     /// For sockets: only this user may enter it.
@@ -87,7 +74,7 @@ struct Bench {
 impl Bench {
     /// Measures a job both ways, and prints a line.
     fn pair(&self, title: &str, ranks: u32, job: &str) -> Result<()> {
-        let kernel = self.median(ranks, &format!("tcp:10.78.0.1:{PORT}"), job)?;
+        let kernel = self.median(ranks, &format!("tcp:{}:{PORT}", address(0)), job)?;
         let emulated = self.median(ranks, &format!("emulated:{BANDWIDTH}:0"), job)?;
         let difference = (emulated / kernel - 1.0) * 100.0;
         let model = model(job, ranks);
@@ -100,12 +87,8 @@ impl Bench {
         let run = |rank: u32| {
             let me = rank.to_string();
             let all = ranks.to_string();
-            let program = if way.starts_with("tcp") {
-                let space = format!("bakeoff{rank}");
-                Child::new("ip").arguments(&["netns", "exec", &space]).argument(&self.program)
-            } else {
-                Child::new(&self.program)
-            };
+            let program =
+                if way.starts_with("tcp") { inside(rank, &self.program) } else { Child::new(&self.program) };
             let folder = self.folder.path().to_string_lossy();
             program.arguments(&[&me, &all, &folder, way, job]).read()
         };
@@ -138,74 +121,6 @@ fn model(job: &str, ranks: u32) -> f64 {
     bytes * 1e3 / BANDWIDTH as f64
 }
 
-/// Network namespaces on a bridge, each with a shaped card.
-struct Namespaces;
-
-impl Namespaces {
-    fn make() -> Result<Self> {
-        let id = Child::new("id").argument("-u").read()?;
-        if id.trim() != "0" {
-            bail!("network namespaces need root: run `cargo xtask bench network` as root");
-        }
-        // From here on, dropping it takes down whatever stands.
-        let spaces = Self;
-        take_down();
-        let rate = format!("{}bit", frame_rate());
-        ip("link add bakeoffbr type bridge")?;
-        ip("link set bakeoffbr up")?;
-        for rank in 0..RANKS {
-            let names = BTreeMap::from([
-                ("R", rank.to_string()),
-                ("A", (rank + 1).to_string()),
-                ("RATE", rate.clone()),
-            ]);
-            for line in [
-                "ip netns add bakeoff$R",
-                "ip link add bakeoffv$R type veth peer name eth0 netns bakeoff$R",
-                "ip link set bakeoffv$R gso_max_size 16384 master bakeoffbr",
-                "ip link set bakeoffv$R up",
-                "ip netns exec bakeoff$R ip link set lo up",
-                "ip netns exec bakeoff$R ip link set eth0 gso_max_size 16384",
-                "ip netns exec bakeoff$R ip address add 10.78.0.$A/24 dev eth0",
-                "ip netns exec bakeoff$R ip link set eth0 up",
-                "ip netns exec bakeoff$R tc qdisc replace dev eth0 root tbf rate $RATE burst $BURST latency 20ms",
-                "tc qdisc replace dev bakeoffv$R root tbf rate $RATE burst $BURST latency 20ms",
-            ] {
-                let mut line = line.replace("$BURST", BURST);
-                for (name, value) in names.iter().rev() {
-                    line = line.replace(&format!("${name}"), value);
-                }
-                call(&line)?;
-            }
-        }
-        Ok(spaces)
-    }
-}
-
-fn take_down() {
-    for rank in 0..RANKS {
-        // Fails where there is none.
-        let _ = Child::new("ip").arguments(&["netns", "delete", &format!("bakeoff{rank}")]).read();
-    }
-    let _ = Child::new("ip").arguments(&["link", "delete", "bakeoffbr"]).read();
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        take_down();
-    }
-}
-
-fn ip(line: &str) -> Result<()> {
-    call(&format!("ip {line}"))
-}
-
-fn call(line: &str) -> Result<()> {
-    let mut words = line.split(' ');
-    let program = words.next().unwrap_or_default();
-    Child::new(program).arguments(&words.collect::<Vec<_>>()).read().map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +130,5 @@ mod tests {
         assert!((model("one-way:125000:7", 2) - 1.0).abs() < 1e-9);
         assert!((model("ring:125000:7", 4) - 1.0).abs() < 1e-9);
         assert!((model("d-sync:125000:7", 4) - 6.0).abs() < 1e-9);
-        assert_eq!(frame_rate(), 1_045_580_110);
     }
 }

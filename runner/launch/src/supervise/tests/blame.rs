@@ -16,6 +16,25 @@ fn silence_is_counted_from_the_last_sign_of_life() {
 }
 
 #[test]
+fn the_host_of_a_rank_is_named_where_there_are_several() {
+    let apart = || Rules { hosts: vec!["lab1".into(), "lab2".into()], ..later() };
+    // events after the begin -> what the sentence begins with
+    let table = [
+        (
+            "wait 9, beat 0, wait 2",
+            "rank 1 on lab2 hangs: it gave no sign of life for 1.0 s; it was last seen in step 7",
+        ),
+        ("accuses 1 0, signal 0, wait 3", "rank 0 on lab1 was ended by signal 9"),
+        ("failed 1, run 11", "rank 1 on lab2 failed in step 8"),
+        ("accuses 1 0, run 11", "rank 0 on lab1 let rank 1 wait in vain"),
+    ];
+    for (events, begin) in table {
+        let detail = Play::new(apart()).play(BEGIN).play(events).detail();
+        assert!(detail.starts_with(begin), "{events}: {detail}");
+    }
+}
+
+#[test]
 fn a_driver_that_was_suspended_blames_no_rank() {
     let mut play = Play::new(later()).play(BEGIN);
     play.tell(Input::Tick, 30_000);

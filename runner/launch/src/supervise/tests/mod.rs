@@ -19,6 +19,7 @@ use record::{
 fn rules() -> Rules {
     Rules {
         roles: vec![Role::Worker; 2],
+        hosts: vec![],
         strategy: Strategy::DSync,
         deadlines: Deadlines {
             start_up: Duration::from_secs(10),
