@@ -32,12 +32,13 @@ impl Lab {
         runs(&sshd().map(drop))
     }
 
-    /// The same for hosts in network namespaces.
+    /// The same for hosts in network namespaces, which need root and a kernel that lets it make some: where they are refused, their
+    /// tests do not run.
     ///
     /// # Panics
-    /// They are not possible, and no test may be left out.
+    /// A program is missing, and no test may be left out.
     pub fn is_possible_in_namespaces() -> bool {
-        runs(&sshd().and_then(|_| Namespaces::possible()))
+        runs(&sshd().and_then(|_| Namespaces::programs())) && allowed(&Namespaces::permitted())
     }
 
     /// Starts the daemons. Their hosts share a cache that later tests find filled, as hosts do after the first run.
@@ -189,11 +190,15 @@ impl Drop for Lab {
     }
 }
 
-/// Whether a test runs, by what it needs; says so where it does not.
-#[expect(clippy::print_stderr, reason = "what does not run is said where tests are read")]
+/// Whether a test runs, by the programs that it needs; says so where it does not.
 fn runs(needed: &Result<()>) -> bool {
     let required = std::env::var_os("BAKEOFF_REQUIRE_ALL").is_some();
     assert!(needed.is_ok() || !required, "{needed:?}");
+    allowed(needed)
+}
+
+#[expect(clippy::print_stderr, reason = "what does not run is said where tests are read")]
+fn allowed(needed: &Result<()>) -> bool {
     if let Err(reason) = needed {
         eprintln!("NOT RUN: {reason:#}");
     }

@@ -24,13 +24,18 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Whether this user may make some, or why not.
-    pub(crate) fn possible() -> Result<()> {
-        ensure!(rustix::process::geteuid().is_root(), "network namespaces need root");
+    /// Whether the programs that make them are there.
+    pub(crate) fn programs() -> Result<()> {
         for program in ["ip", "unshare"] {
             let said = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
             said.with_context(|| format!("no `{program}`: install iproute2 and util-linux"))?;
         }
+        Ok(())
+    }
+
+    /// Whether this user may make some, or why not.
+    pub(crate) fn permitted() -> Result<()> {
+        ensure!(rustix::process::geteuid().is_root(), "network namespaces need root");
         run("unshare --net --mount true").context("this machine lets nobody make network namespaces")
     }
 
