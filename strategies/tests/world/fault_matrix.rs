@@ -333,7 +333,7 @@ fn moment_of(moment: Moment, well: &Aftermath) -> Nanos {
         let taken = steps(well).filter(|step| step.step == number && !step.drain);
         let taken: Vec<&StepRecord> = taken.collect();
         // The last of the ranks that take it.
-        let begin = taken.iter().map(|step| step.begin).max().expect("each rank takes this step");
+        let begin = taken.iter().map(|step| step.begin).max().unwrap();
         let length = taken.iter().map(|step| step.length).min().unwrap();
         well.origin + begin + Nanos(length.0 / 2)
     };
@@ -347,7 +347,7 @@ fn moment_of(moment: Moment, well: &Aftermath) -> Nanos {
                 Event::Snapshot(snapshot) if snapshot.at > Nanos(0) && !snapshot.last => Some(snapshot.at),
                 _ => None,
             });
-            well.origin + taken.min().expect("the run has snapshots") + Nanos(1)
+            well.origin + taken.min().unwrap() + Nanos(1)
         }
         Moment::ShutDown => Nanos(end(well).0 - 1),
     }

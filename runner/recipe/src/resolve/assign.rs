@@ -76,9 +76,11 @@ fn unreadable_ports(settings: &Settings) -> Option<Finding> {
     })
 }
 
-/// Number of workers that fit on the chosen nodes.
-pub(crate) fn slots(settings: &Settings, machine: Known<'_>) -> u32 {
-    nodes(settings, machine, &mut Vec::new()).iter().map(|node| node.slots).sum()
+/// Number of workers that fit on the chosen nodes; `None` where it is not known which they are.
+pub(crate) fn slots(settings: &Settings, machine: Known<'_>) -> Option<u32> {
+    let mut findings = Vec::new();
+    let slots = nodes(settings, machine, &mut findings).iter().map(|node| node.slots).sum();
+    findings.is_empty().then_some(slots)
 }
 
 fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -> Vec<Node> {

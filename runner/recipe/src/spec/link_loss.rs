@@ -48,7 +48,10 @@ impl RunSpec {
             [Role::Worker, Role::Worker] => self.workers_exchange(one as usize, other as usize),
             // What servers tell each other, they tell one of them.
             [Role::Server, Role::Server] => None,
-            [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => Some(true),
+            // A tree joins the master of synchronous elastic averaging with some of its workers.
+            [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => {
+                (!matches!(self.strategy, Strategy::EasgdSync { .. })).then_some(true)
+            }
         }
     }
 

@@ -181,8 +181,9 @@ fn draft(
     for (axis, value) in axes(&arm.choice).filter(|axis| !global(axis)) {
         axis.points[value].apply(&mut settings);
     }
-    if settings.given(assign::WORKERS).is_none() {
-        let slots = assign::slots(&settings, machine);
+    if settings.given(assign::WORKERS).is_none()
+        && let Some(slots) = assign::slots(&settings, machine)
+    {
         settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
     let words = words(condition);

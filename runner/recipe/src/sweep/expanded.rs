@@ -72,11 +72,13 @@ fn fill(settings: &mut Settings, swept: &[KeyId], around: &PlannedOn<'_>) {
     if swept.contains(&assign::USE) {
         return;
     }
-    let slots = assign::slots(settings, around.machine);
     if settings.list(assign::USE).iter().any(|node| !node.contains('*')) {
         settings.put(assign::USE, Leaf::list(&assign::written(settings, around.machine)));
     }
-    if settings.given(assign::WORKERS).is_none() && !swept.contains(&assign::WORKERS.into()) {
+    if settings.given(assign::WORKERS).is_none()
+        && !swept.contains(&assign::WORKERS.into())
+        && let Some(slots) = assign::slots(settings, around.machine)
+    {
         settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
     }
 }

@@ -126,13 +126,24 @@ fn they_are_conditions_and_survive_being_written_down() {
     assert_eq!(again.cells, plan.cells);
 }
 
+const LIMIT: &str = "[limits]\nrun-timeout = \"10s\"";
+
+fn entry(keys: &str) -> String {
+    format!("[[faults]]\n{keys}")
+}
+
+/// What a plan of two workers says of each of these entries.
+fn check_entries(name: &str, entries: &[(&str, String)]) {
+    let cases: Vec<(&str, Vec<&str>)> =
+        entries.iter().map(|(title, entry)| (*title, vec![TWO, SHORT, entry.as_str()])).collect();
+    let cases: Vec<(&str, &[&str])> =
+        cases.iter().map(|(title, changes)| (*title, changes.as_slice())).collect();
+    check(name, &cases);
+}
+
 #[test]
-fn what_cannot_work() {
-    let entry = |keys: &str| format!("[[faults]]\n{keys}");
-    let limit = "[limits]\nrun-timeout = \"10s\"";
+fn what_cannot_work_about_a_link() {
     let cases = [
-        ("nothing said", entry("rank = 1\nstep = 2")),
-        ("an unknown kind", entry("kind = \"kil\"\nrank = 1\nstep = 2")),
         ("half a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
         ("a link for a while", entry("kind = \"drop-link\"\nrank = 1\npeer = 2\nstep = 2\nfor = \"2s\"")),
         ("a peer of a kill", entry("kind = \"kill\"\nrank = 1\npeer = 0\nstep = 2")),
@@ -142,7 +153,7 @@ fn what_cannot_work() {
         ("a link behind the end", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 101")),
         (
             "a link in a short run",
-            format!("{}\n{limit}", entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2")),
+            format!("{}\n{LIMIT}", entry("kind = \"drop-link\"\nrank = 0\npeer = 2\nstep = 2")),
         ),
         ("workers of a server", entry("kind = \"drop-link\"\nrank = 0\npeer = 1\nstep = 2")),
         (
@@ -153,6 +164,15 @@ fn what_cannot_work() {
                 entry("kind = \"drop-link\"\nrank = 2\npeer = 0\nstep = 9")
             ),
         ),
+    ];
+    check_entries("dropped_links", &cases);
+}
+
+#[test]
+fn what_cannot_work() {
+    let cases = [
+        ("nothing said", entry("rank = 1\nstep = 2")),
+        ("an unknown kind", entry("kind = \"kil\"\nrank = 1\nstep = 2")),
         ("no rank in particular", entry("kind = \"kill\"\nstep = 2")),
         ("two at once", entry("kind = \"kill\"\nrank = 1\nhost = \"local\"\nstep = 2")),
         ("no step", entry("kind = \"kill\"\nrank = 1")),
@@ -185,7 +205,7 @@ fn what_cannot_work() {
         ("a whole machine", entry("kind = \"kill\"\nhost = \"local\"\nstep = 20")),
         (
             "a pause as long as the run",
-            format!("{}\n{limit}", entry("kind = \"pause\"\nrank = 1\nstep = 2\nfor = \"10s\"")),
+            format!("{}\n{LIMIT}", entry("kind = \"pause\"\nrank = 1\nstep = 2\nfor = \"10s\"")),
         ),
         (
             "in the wrong place",
@@ -194,11 +214,7 @@ fn what_cannot_work() {
         ("one table", "[faults]\nkind = \"kill\"\nrank = 1\nstep = 2".to_owned()),
         ("no table", "faults = [3]\nschema = 1\nname = \"test\"".to_owned()),
     ];
-    let cases: Vec<(&str, Vec<&str>)> =
-        cases.iter().map(|(title, entry)| (*title, vec![TWO, SHORT, entry.as_str()])).collect();
-    let cases: Vec<(&str, &[&str])> =
-        cases.iter().map(|(title, changes)| (*title, changes.as_slice())).collect();
-    check("faults", &cases);
+    check_entries("faults", &cases);
     check(
         "faults_of_many_workers",
         &[(

@@ -86,10 +86,10 @@ const UNLINKED: &str = "rank 1 lost its link with rank 0 at the beginning of ste
 fn a_run_that_needs_a_link_fails_as_ordered_whoever_complains_first() {
     let place = "(in step 8, phase wait-peer, lane communication)";
     for events in [
-        "unlinked 1 0, accuses 1 0, wait 11",
-        "unlinked 1 0, accuses 0 1, wait 11",
-        "unlinked 1 0, accuses 0 1, accuses 1 0, wait 11",
-        "unlinked 0 1, accuses 0 1, accuses 1 0, wait 11",
+        "unlinked 1 0, accuses 1 0, run 11",
+        "unlinked 1 0, accuses 0 1, run 11",
+        "unlinked 1 0, accuses 0 1, accuses 1 0, run 11",
+        "unlinked 0 1, accuses 0 1, accuses 1 0, run 11",
     ] {
         let report = together().play(events).supervisor.report();
         let End::Failed { origin, .. } = report.end else { panic!("{:?}", report.end) };
@@ -119,9 +119,9 @@ fn a_worker_without_a_link_to_its_server_is_lost_as_ordered() {
         "finished 0, goodbye 0, exit 0 0, finished 2, goodbye 2, exit 2 0, finished 3, goodbye 3, exit 3 0";
     let told = "rank 1 lost its link with rank 3 at the beginning of step 7, as the recipe says";
     for (events, place) in [
-        ("unlinked 1 3, accuses 1 3, exit 1 1, wait 11", "because (in step 8, phase wait-peer"),
-        ("unlinked 1 3, accuses 1 3, misses 3 1, wait 11", "because (in step 8, phase wait-peer"),
-        ("unlinked 1 3, misses 3 1, wait 11", "it is gone (in step 7, phase backward"),
+        ("unlinked 1 3, accuses 1 3, exit 1 1, run 11", "because (in step 8, phase wait-peer"),
+        ("unlinked 1 3, accuses 1 3, misses 3 1, run 11", "because (in step 8, phase wait-peer"),
+        ("unlinked 1 3, misses 3 1, run 11", "it is gone (in step 7, phase backward"),
     ] {
         let play = alone().play(events);
         assert_eq!(play.stage(), "running", "{events}");
@@ -162,7 +162,7 @@ fn workers_that_can_go_on_without_each_other_are_not_lost() {
         assert_eq!(report.detail, format!("{UNLINKED}; {told}"), "{missed}");
     }
     // A third rank that is missed is lost.
-    let play = pairs().play("unlinked 1 0, misses 1 2, wait 11");
+    let play = pairs().play("unlinked 1 0, misses 1 2, run 11");
     assert!(play.play(leave).supervisor.report().lost_ranks.iter().any(|lost| lost.rank == Rank(2)));
 }
 
