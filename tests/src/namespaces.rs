@@ -36,7 +36,7 @@ impl Namespaces {
     /// Whether this user may make some, or why not.
     pub(crate) fn permitted() -> Result<()> {
         ensure!(rustix::process::geteuid().is_root(), "network namespaces need root");
-        run("unshare --net --mount true").context("this machine lets nobody make network namespaces")
+        run("unshare --net --mount true").context("this machine refuses network namespaces")
     }
 
     /// `count` namespaces with links to a bridge, on which this machine has an address, too.

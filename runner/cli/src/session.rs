@@ -39,7 +39,7 @@ impl Session {
         Self::listen_at(Work::Training, console, store)
     }
 
-    /// The same, with words that fit what is stopped.
+    /// The same, with words for the kind of work that is stopped.
     pub(crate) fn listen_at(work: Work, console: &Console, store: &Path) -> Result<Self, Failure> {
         let ears = Ears {
             keyboard: ear(SignalKind::interrupt())?,

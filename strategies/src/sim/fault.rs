@@ -3,7 +3,7 @@
 //! The rules are those of real runs: a lane that waits for a killed rank learns it at once, after all messages that
 //! the rank had sent; a lane that waits for a stopped rank waits until its deadline; a rank with a failed lane
 //! ends its other lanes and leaves. There is no driver here that would stop the other ranks: each finds
-//! out by itself. Over a link that dropped nothing arrives, and no rank is told.
+//! out by itself. Over a link that dropped nothing arrives, and no rank learns it.
 
 use super::kernel::{Actor, Event, Kernel, Next, Source, State, Wait};
 use super::world::{Lane, WorldError, WorldOutcome, blocked, unwind};
@@ -126,7 +126,7 @@ impl Health {
         matches!(self.ranks[rank.index()], Condition::Killed | Condition::Left)
     }
 
-    /// Whether what is sent vanishes at once: it leaves a rank that has lost the link.
+    /// Whether a message vanishes when it is sent: it leaves a rank that has lost the link.
     pub(super) fn swallows(&self, from: Rank, to: Rank) -> bool {
         self.dropped.contains(&(from, to))
     }

@@ -1,11 +1,11 @@
 //! Every fault at every moment of five strategies, one of each way to need the others: no lane waits past its deadline, what came before
-//! is not changed, and whoever is missed is named, with the step and the phase in which it was missed.
+//! is not changed, and the rank that is missed is named, with the step and the phase in which it was missed.
 //!
 //! A simulated world has ranks, lanes, messages and snapshots, and nothing else. So some of a cell is not here:
 //!
 //! - There is no driver. That it is killed is the death of all ranks in one moment, which is what the lease of an agent and the end of
 //!   a pipe come to; that it names hosts and writes outcomes is tried in real processes (`tests/tests/fault_matrix.rs`, `hosts.rs`).
-//! - There is no database. What is here instead are the records of ranks: those before the fault are as without it.
+//! - There is no database. Here are the records of ranks: those before the fault are as without it.
 //! - A host is a set of ranks. That its agent is killed is the death of all of them in one moment; that `ssh` to it is lost leaves
 //!   them alone until their lease is over, because data does not pass `ssh`, and then is the same.
 //! - A full disk is that of the snapshots. Nothing else of a rank is written to one.
@@ -186,7 +186,7 @@ impl Cell {
         self.strategy.kind().profile().pace == StepPace::Own
     }
 
-    /// Every deadline of a lane has passed by then: a server or a passive rank lets three pass, and what is left of the run takes its
+    /// Every deadline of a lane has passed by then: a server or a passive rank lets three pass, and the rest of the run takes its
     /// ranks up to three times as long as all of them.
     fn limit(&self, struck: Nanos) -> Nanos {
         let well = end(&self.well);
@@ -270,7 +270,7 @@ impl Cell {
         }
         let go_on = others().all(|ending| ending.end == LaneEnd::Finished);
         if self.faults()[0].0 <= self.well.origin {
-            // A run that has not begun does so for nobody.
+            // A run that has not begun does so for no rank.
             return assert!(!go_on, "{self}");
         }
         // One that is over may be so for some.
@@ -286,7 +286,7 @@ impl Cell {
             others.into_iter().all(|ending| ending.end == LaneEnd::Finished)
         };
         if matches!(self.moment, Moment::StartUp | Moment::ShutDown) && go_on(None) {
-            // What passes the link then is passed by then, or is missed by nobody.
+            // What passes the link then is passed by then, or is missed by no rank.
             return;
         }
         let pairs = matches!(self.strategy, Strategy::AdPsgd { .. });

@@ -50,7 +50,7 @@ fn is_unchanged(undisturbed: &Aftermath, after: &Aftermath, what: &str) {
     assert_eq!(after.endings, undisturbed.endings, "{what}");
 }
 
-/// The cell of the table: the same for every link of a worker that the strategy needs. What a recipe is refused for, or is told of, is
+/// The cell of the table: the same for every link of a worker that the strategy needs. What a recipe is refused for, or warned of, is
 /// what happens.
 pub(crate) fn cell(strategy: &Strategy) -> &'static str {
     let scene = planned_faults::scene(strategy, vec![]);

@@ -224,7 +224,7 @@ impl Progress {
         }
     }
 
-    /// A run goes on without this driver.
+    /// A run continues without this driver.
     pub(crate) fn left(&self, run: &Run) {
         let mut state = self.state();
         state.forget(run);

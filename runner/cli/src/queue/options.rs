@@ -1,4 +1,4 @@
-//! What is asked of `sbatch`: the shape of a job follows from the recipe, the rest is the user's.
+//! The options of `sbatch`: the shape of a job follows from the recipe, the rest is the user's.
 
 use crate::exit::{Exit, Failure};
 use recipe::RunSpec;
@@ -130,7 +130,7 @@ impl Options {
             format!("--ntasks-per-node={}", shape.tasks),
             // Before its time is up the job has a minute to end in order: the run continues from there.
             "--signal=B:TERM@60".to_owned(),
-            // The driver submits again what is worth it.
+            // The driver itself submits again where that may help.
             "--no-requeue".to_owned(),
         ]
         .map(OsString::from)

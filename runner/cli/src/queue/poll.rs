@@ -93,7 +93,7 @@ impl Queue {
     ) -> Result<Self, Failure> {
         slurm::check().await?;
         let first = slurm::standings().await.map_err(|error| {
-            Failure::new(Exit::Preflight, format!("`squeue` does not say what is in the queue: {error}"))
+            Failure::new(Exit::Preflight, format!("`squeue` does not list the queue: {error}"))
                 .cure("see whether `squeue --me` works, and run the same command again")
         })?;
         let jobs = jobs_of(store);
@@ -181,7 +181,7 @@ impl Queue {
                 }
             }
             if looks.changed().await.is_err() {
-                return Fate::Silent("nobody looks at the queue any more".to_owned());
+                return Fate::Silent("the task that reads the queue has ended".to_owned());
             }
         }
         let end = slurm::end_of(number).await;
@@ -260,7 +260,7 @@ impl Ended {
     /// Of a job that ended in order because it was asked to.
     pub(crate) fn stopped(&self, log: &Path) -> String {
         format!(
-            "Slurm's job {} was asked to end before its time was up; the same command goes on with it, and `-- --time=HOURS:00:00` gives it \
+            "Slurm's job {} was asked to end before its time was up; the same command continues it, and `-- --time=HOURS:00:00` gives it \
              more; its log: {}",
             self.number,
             log.display()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a command may take: a busy controller answers late.
+/// How long a command may take: a busy controller replies late.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How a job stands in the queue.
@@ -125,7 +125,7 @@ fn absent(name: &str, error: &io::Error) -> Failure {
             .cure("run it where jobs are submitted, on a login node of the cluster (some need `module load slurm`), or without `--submit`");
     }
     Failure::new(Exit::Preflight, format!("`{name}` cannot be used: {error}"))
-        .cure("see whether `sinfo` works; the same command goes on where this one stopped")
+        .cure("see whether `sinfo` works; the same command continues where this one stopped")
 }
 
 async fn call<W: AsRef<OsStr>>(name: &str, words: &[W]) -> io::Result<Output> {

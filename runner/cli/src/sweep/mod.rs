@@ -14,6 +14,7 @@ pub(crate) use places::Places;
 use crate::durations::Durations;
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::machines::nodes_of;
 use crate::output::human;
 use crate::page;
 use crate::progress::Progress;
@@ -22,7 +23,7 @@ use crate::reuse::Decision;
 use crate::session::Session;
 use crate::time_budget::{self, TimeBudget};
 use places::Occupied;
-use recipe::{Plan, Run, Search};
+use recipe::{Node, Plan, Run, Search};
 use reports::Look;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NodeId, RunId, Selection, Store, StoreError, SweepEnd, SweepId};
@@ -44,6 +45,14 @@ impl Pace {
             Self::OneByOne => 1,
             Self::AtOnce(places) => places.most(),
             Self::Queued(queue) => queue.most(),
+        }
+    }
+
+    /// The machines that runs of a plan have, each once.
+    pub(crate) fn machines(&self, plan: &Plan) -> Vec<Node> {
+        match self {
+            Self::OneByOne | Self::Queued(_) => nodes_of(plan),
+            Self::AtOnce(places) => places.machines(plan),
         }
     }
 

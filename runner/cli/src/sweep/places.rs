@@ -1,6 +1,6 @@
 //! Which machines runs have that are made at once: blocks of machines of one kind, one block for each repeat.
 //!
-//! What is compared must have the same conditions. Runs that are under way together share no machine, and all arms of a repeat, which
+//! Arms that are compared must have the same conditions. Runs that are under way together share no machine, and all arms of a repeat, which
 //! are compared with each other, have the same block, so that a difference between machines cancels out in each pair. This machine is
 //! shared by all runs, because it evaluates their models, so that a run with ranks here is made alone; one whose bytes travel through the
 //! driver's connections, too.
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shared_but_what_nobody_occupies() {
+    fn nothing_is_shared_but_what_no_run_occupies() {
         let on = |name: &str| Occupied::Machines([name.to_owned()].into());
         assert!(on("a").is_apart_from(&on("b")) && !on("a").is_apart_from(&on("a")));
         assert!(!Occupied::Everything.is_apart_from(&on("a")) && Occupied::Nothing.is_apart_from(&on("a")));

@@ -186,7 +186,7 @@ fn is_result(end: &AttemptEnd) -> bool {
     matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged)
 }
 
-/// A run that goes on without this driver.
+/// A run that continues without this driver.
 fn left() -> Attempted {
     let end = AttemptEnd {
         state: RunState::Interrupted,

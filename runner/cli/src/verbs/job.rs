@@ -65,7 +65,7 @@ pub(crate) fn execute(args: &JobArgs, context: &Context<'_>) -> Result<Exit, Fai
     })
 }
 
-/// What is handed in for a run that could not begin.
+/// The receipt of a run that could not begin.
 fn refused(failure: &Failure) -> Receipt {
     let detail = match failure {
         Failure::Told(_) => "it could not begin; its log says why".to_owned(),
@@ -125,8 +125,9 @@ async fn trained_there(
     ];
     if let Some((_, _, what)) = same.into_iter().find(|(here, there, _)| here != there) {
         let what = format!("the {what} on the node of the job is not what the run was submitted with");
-        return Err(Failure::new(Exit::Preflight, what)
-            .cure("run the same command again: it submits the run with what is there now"));
+        return Err(
+            Failure::new(Exit::Preflight, what).cure("run the same command again: it submits the run anew")
+        );
     }
     let decision = Decision {
         action: Action::Run,

@@ -7,7 +7,6 @@ use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::live::{self, Live};
-use crate::machines::nodes_of;
 use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
@@ -21,7 +20,7 @@ use crate::time_budget::TimeBudget;
 use crate::verbs::submit;
 use clap::{Args, ValueHint};
 use launch::ConcernLevel;
-use recipe::{Plan, RunSpec};
+use recipe::{Node, Plan, RunSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,7 +53,7 @@ all runs, beside their training: runs with ranks here are made alone.
 [\"slurm*2\"]` and `workers`, or one node for `local*2`. Options of sbatch come
 after `--`; machines, and so partitions, are a part of what a run is. The store
 must lie on a disk that the nodes share. Ctrl-C leaves the jobs in the queue:
-the same command takes their results later and submits only what is missing.";
+the same command takes their results later and submits only missing runs.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -83,7 +82,7 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "submit")]
     dry_run: bool,
     /// Options for the queue.
-    #[arg(last = true, value_name = "OPTIONS", requires = "submit")]
+    #[arg(last = true, value_name = "SBATCH_OPTION", requires = "submit")]
     queue_options: Vec<String>,
     /// File of the page; by default in the store.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -223,7 +222,7 @@ pub(crate) async fn train(
     }
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
-    let nodes = nodes(plan, environment, store).await?;
+    let nodes = nodes(&training.pace.machines(plan), environment, store).await?;
     let progress = Progress::begin(context.global.progress, context.console, plan);
     progress.publish(store.folder(), plan, &id);
     if let Pace::AtOnce(places) = training.pace {
@@ -355,14 +354,14 @@ async fn begin(training: &Training<'_>) -> Result<SweepId, Failure> {
     Ok(training.store.record_sweep(&new).await?)
 }
 
-/// The rows of the plan's machines, by the name of the node.
+/// The rows of machines, by the name of the node.
 async fn nodes(
-    plan: &Plan,
+    machines: &[Node],
     environment: &Environment,
     store: &Store,
 ) -> Result<BTreeMap<String, NodeId>, Failure> {
     let mut ids = BTreeMap::new();
-    for node in &nodes_of(plan) {
+    for node in machines {
         let Some(facts) = environment.facts(node) else { continue };
         let row = NodeRow {
             name: node.name.clone(),

@@ -234,7 +234,7 @@ fn links_without_loss(ranks: &[RankState]) -> impl Iterator<Item = String> {
         let what = if misses(one, other) || misses(other, one) {
             "both went on, each without the other"
         } else {
-            "nobody missed a message"
+            "no rank missed a message"
         };
         Some(format!("{}; {what}", fault.struck()))
     })

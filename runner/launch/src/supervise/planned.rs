@@ -56,7 +56,7 @@ impl Supervisor {
         Some(Fault { culprit, place, cause: Cause::Unlinked { planned, waiting, reason: reason.clone() } })
     }
 
-    /// Notes that a rank goes on without a peer, where that is all that a link which dropped has cost. Then none of the two is lost.
+    /// Notes that a rank continues without a peer, where that is all that a link which dropped has cost. Then none of the two is lost.
     pub(super) fn parts(&mut self, rank: Rank, peer: Rank) -> bool {
         let link = [rank, peer];
         let is_between = |planned: PlannedFault| {

@@ -32,7 +32,7 @@ pub(super) struct RankState {
     pub(super) happened: Vec<PlannedFault>,
     /// The fault by which its recipe lets it fail for good, once it has struck.
     pub(super) struck: Option<PlannedFault>,
-    /// The peers that it goes on without because the recipe took the link with them.
+    /// The peers that it continues without because the recipe took the link with them.
     pub(super) parted: BTreeSet<Rank>,
     /// Until then its recipe lets it be silent.
     pub(super) excused: Nanos,

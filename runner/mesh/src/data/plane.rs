@@ -53,8 +53,8 @@ impl Stopper {
 pub struct LinkDropper(Arc<Shared>);
 
 impl LinkDropper {
-    /// Lets vanish, for good, whatever this rank and a peer send each other, and what the peer has sent and has not arrived yet. Nobody
-    /// is told: a lane that waits for such a message waits until its deadline.
+    /// Lets vanish, for good, whatever this rank and a peer send each other, and what the peer has sent and has not arrived yet. No rank
+    /// learns it: a lane that waits for such a message waits until its deadline.
     pub fn drop_link(&self, peer: Rank) {
         self.0.drop_link(peer);
     }

@@ -58,7 +58,7 @@ struct State {
     /// Whether the peer was asked for credits since some returned.
     asked: bool,
     presence: Presence,
-    /// Whether what is sent vanishes.
+    /// Whether messages sent vanish.
     dropped: bool,
     /// The error that every wait returns from now on.
     ended: Option<StepError>,

@@ -67,7 +67,7 @@ fn drops(planes: Vec<DataPlane>, window: usize) {
     // A rank without a link to itself, and one that there is not, have nothing to lose.
     planes[STRUCK.index()].link_dropper().drop_link(STRUCK);
     planes[STRUCK.index()].link_dropper().drop_link(Rank(9));
-    // More than may be on its way at a time: nobody takes it out, and nobody waits for room.
+    // More than may be on its way at a time: no lane takes it out, and none waits for room.
     for size in [9, LONG, window, window, window, window] {
         for (from, to) in [(NEAR, STRUCK), (STRUCK, NEAR)] {
             lanes[from.index()].send(to, tag(2), packet(size)).unwrap();

@@ -33,8 +33,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "faults.peer",
         Kind::Whole(0, 65_535),
-        "The rank at the other end of the link. What either sends the other vanishes from the beginning of `step` of `rank` on, with what is \
-         on its way to `rank` then. It does so for good, because no strategy sends anything twice: who waits for a lost message waits \
+        "The rank at the other end of the link. What either sends the other vanishes from the beginning of `step` of `rank` on, with the messages \
+         on their way to `rank` then. It does so for good, because no strategy sends anything twice: who waits for a lost message waits \
          until its deadline, and a link that came back would change nothing.",
     )
     .of(&[FaultKind::DropLink.name()])

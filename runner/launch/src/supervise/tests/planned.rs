@@ -83,7 +83,7 @@ fn what_happens_to_another_rank_or_by_itself_is_an_accident() {
 const UNLINKED: &str = "rank 1 lost its link with rank 0 at the beginning of step 7, as the recipe says";
 
 #[test]
-fn a_run_that_needs_a_link_fails_as_ordered_whoever_complains_first() {
+fn a_run_that_needs_a_link_fails_as_ordered_whichever_rank_complains_first() {
     let place = "(in step 8, phase wait-peer, lane communication)";
     for events in [
         "unlinked 1 0, accuses 1 0, run 11",
@@ -152,7 +152,7 @@ fn workers_that_can_go_on_without_each_other_are_not_lost() {
     for (missed, told) in [
         ("misses 0 1, misses 1 0", "both went on, each without the other"),
         ("misses 0 1", "both went on, each without the other"),
-        ("beat 0", "nobody missed a message"),
+        ("beat 0", "no rank missed a message"),
     ] {
         let play = pairs().play(&format!("unlinked 1 0, {missed}, wait 5, beat 0, beat 1, beat 2, wait 5"));
         assert_eq!((play.stage(), play.conclusion().as_str()), ("running", "-"), "{missed}");
