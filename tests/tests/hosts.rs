@@ -373,19 +373,21 @@ fn a_lost_connection_ends_the_run_and_its_host_is_named() {
     }
     // A driver and an agent that do not hear each other wait for 15 s.
     let lease = Duration::from_secs(15);
-    let ways: [(&str, Signal, Duration); 3] = [
-        ("the client is killed", Signal::KILL, Duration::ZERO),
-        ("the daemon's process is killed", Signal::KILL, Duration::ZERO),
-        ("nothing passes", Signal::STOP, lease),
+    let lost = "was lost with its host lab2: ";
+    let ways: [(&str, Signal, Duration, &str); 3] = [
+        ("the client is killed", Signal::KILL, Duration::ZERO, lost),
+        ("the daemon's process is killed", Signal::KILL, Duration::ZERO, lost),
+        // Ranks are missed before their host is.
+        ("nothing passes", Signal::STOP, lease, "on lab2 hangs: "),
     ];
-    for (number, (what, signal, patience)) in ways.into_iter().enumerate() {
+    for (number, (what, signal, patience, told)) in ways.into_iter().enumerate() {
         let scene = training(HOSTS);
         let session = scene.driver.session("lab2").unwrap();
         let struck = if number == 1 { scene.agents[1].ancestor("sshd").unwrap() } else { session.clone() };
         struck.signal(signal).unwrap();
         let Training { lab: _lab, desk, driver, mut workers, agents } = scene;
         let ended = driver.end(Duration::from_mins(1)).unwrap().with_code(5).unwrap();
-        says(&ended.stderr, &["was lost with its host lab2: ", "in step ", "phase ", "host lab2: "]);
+        says(&ended.stderr, &[told, "in step ", "phase "]);
         workers.extend(agents);
         workers.push(session);
         gone(&workers, patience + CLEAN).unwrap_or_else(|error| panic!("{what}: {error:#}"));

@@ -137,7 +137,12 @@ impl Supervisor {
     fn note_what_cannot_be_killed(&mut self) {
         let left = self.ranks_where(|rank| rank.exit.is_none());
         if !left.is_empty() {
-            self.note(format!("{} cannot be killed: the system holds on to them", rank::list(&left)));
+            let why = if self.rules.hosts.is_empty() {
+                "the system holds on to them"
+            } else {
+                "the system holds on to them, or their host cannot be reached; then its agent ends them"
+            };
+            self.note(format!("{} cannot be killed: {why}", rank::list(&left)));
         }
     }
 
