@@ -34,6 +34,11 @@ fn weights(desk: &Desk) -> BTreeMap<Rank, String> {
 }
 
 fn trained(lab: Option<&Lab>, strategy: &'static str, nodes: &str) -> BTreeMap<Rank, String> {
+    weights(&desk_of(lab, strategy, nodes))
+}
+
+/// The desk of a finished run.
+fn desk_of(lab: Option<&Lab>, strategy: &'static str, nodes: &str) -> Desk {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", &recipe(strategy, nodes, 20)).unwrap();
     let driver = match lab {
@@ -41,7 +46,34 @@ fn trained(lab: Option<&Lab>, strategy: &'static str, nodes: &str) -> BTreeMap<R
         None => desk.start(["run", "recipe.toml"]).unwrap(),
     };
     driver.end(PATIENCE).unwrap().with_code(0).unwrap();
-    weights(&desk)
+    desk
+}
+
+/// All hosts here have the clock of this machine: it lies within the error that is stated.
+#[test]
+fn the_clocks_of_hosts_are_compared_and_the_page_says_how_exactly() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let desk = desk_of(Some(&Lab::start().unwrap()), "d-sync", HOSTS);
+    let exported = desk
+        .run(["export", "last", "--format", "csv", "--what", "hosts"])
+        .unwrap()
+        .with_code(0)
+        .unwrap()
+        .stdout;
+    let mut lines = exported.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let column = |name: &str| head.iter().position(|other| other == name).unwrap();
+    let (node, error) = (column("node"), column("clock_error_ns"));
+    let read: BTreeMap<String, u64> =
+        lines.map(|line| (line[node].clone(), line[error].parse().unwrap())).collect();
+    assert_eq!(read.keys().collect::<Vec<_>>(), ["0", "1"], "{exported}");
+    assert!(read.values().all(|error| (1..1_000_000_000).contains(error)), "{exported}");
+    let page = desk.run(["report", "last", "-o", "page.html"]).unwrap().with_code(0);
+    page.unwrap();
+    let page = std::fs::read_to_string(desk.at("page.html")).unwrap();
+    assert!(page.contains("The clocks of its 2 machines differ by at most "), "no bound on the page");
 }
 
 /// Through doors, in a tunnel, and with this machine as one of the hosts.

@@ -26,6 +26,7 @@ pub(super) fn readings(seconds: f64) -> Vec<HostRecord> {
             frequency: Some(3_240_000),
             governor: Some("performance".to_owned()),
             memory_available: Some(48 << 30),
+            clock_error: None,
         }
     };
     vec![reading(0.0), reading(seconds)]

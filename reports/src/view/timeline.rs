@@ -12,7 +12,7 @@ use crate::study::{PlacedCell, Study};
 use record::{LaneId, Nanos, Phase, Rank};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::{RunState, SpanRow};
+use store::{AttemptRow, RunState, SpanRow};
 
 /// The width of a letter of a lane's name, at most on average.
 const LETTER: f64 = 7.0;
@@ -48,6 +48,8 @@ pub(crate) struct Timeline {
     pub(crate) condition: String,
     /// Which run, and why this one.
     pub(crate) run: String,
+    /// How far the clocks of its machines are apart; empty where there is one.
+    pub(crate) clocks: String,
     pub(crate) windows: Vec<Window>,
 }
 
@@ -93,21 +95,23 @@ impl Section {
         for (number, arm, run) in chosen_runs(study) {
             let condition = &study.conditions[number];
             let spans = given.get(&run).map_or(&[][..], |traced| traced.spans.as_slice());
-            let windows = windows(&format!("timeline-{number}-{arm}"), study.arm_name(arm), spans);
+            let row = study.rows.runs.iter().find(|row| row.id == run);
+            let attempt = row.and_then(|row| row.attempt.as_ref());
+            let apart = attempt.and_then(|attempt| record::clocks_apart(&attempt.hosts));
+            let windows = windows(&format!("timeline-{number}-{arm}"), study.arm_name(arm), spans, apart);
             if windows.is_empty() {
                 without += 1;
                 continue;
             }
-            let row = study.rows.runs.iter().find(|row| row.id == run);
             let repeat = row.map_or(0, |row| row.repeat);
             let diverged = row.is_some_and(|row| row.state == RunState::Diverged);
             let aside = if diverged { "; all runs of this arm diverged" } else { "" };
-            let attempt = row.and_then(|row| row.attempt.as_ref());
             thinned += usize::from(attempt.is_some_and(|attempt| attempt.traced_steps.is_some()));
             timelines.push(Timeline {
                 arm: study.arm_name(arm).to_owned(),
                 condition: condition_title(condition),
                 run: format!("repeat {} of this arm, the median by speed (run {run}){aside}", repeat + 1),
+                clocks: attempt.map_or_else(String::new, clocks),
                 windows,
             });
         }
@@ -118,6 +122,27 @@ impl Section {
             timelines,
             note: note([pairs, most_timelines(study)], without, thinned),
         }
+    }
+}
+
+/// What is known of the clocks of the machines of a run.
+fn clocks(attempt: &AttemptRow) -> String {
+    let mut nodes: Vec<u32> = attempt.hosts.iter().map(|reading| reading.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    match record::clocks_apart(&attempt.hosts) {
+        Some(apart) => format!(
+            "The clocks of its {} machines differ by at most {}: no bar is drawn finer than that, and of events of different machines that are \
+             closer together the order is not known. Each wait was measured on one clock.",
+            nodes.len(),
+            number_format::seconds(apart.seconds())
+        ),
+        None if nodes.len() > 1 => {
+            "How far the clocks of its machines differ was not recorded: no order of events of different \
+            machines can be read off. Each wait was measured on one clock."
+                .to_owned()
+        }
+        None => String::new(),
     }
 }
 
@@ -152,7 +177,8 @@ fn step_bounds(spans: &[SpanRow]) -> BTreeMap<u64, (u64, u64)> {
     bounds
 }
 
-fn windows(id: &str, arm: &str, spans: &[SpanRow]) -> Vec<Window> {
+/// `apart` says how far the clocks differ that the spans were taken from.
+fn windows(id: &str, arm: &str, spans: &[SpanRow], apart: Option<Nanos>) -> Vec<Window> {
     let bounds = step_bounds(spans);
     let Some(first) = bounds.keys().next().copied() else { return Vec::new() };
     let length = |step: &u64| bounds[step].1 - bounds[step].0;
@@ -177,7 +203,7 @@ fn windows(id: &str, arm: &str, spans: &[SpanRow]) -> Vec<Window> {
         .map(|(place, (name, steps))| {
             let from = steps.iter().map(|step| bounds[step].0).min().unwrap_or(0);
             let to = steps.iter().map(|step| bounds[step].1).max().unwrap_or(0);
-            let cut = Cut { spans, steps: &steps, bounds: &bounds, from, to };
+            let cut = Cut { spans, steps: &steps, bounds: &bounds, from, to, apart };
             cut.window(&format!("{id}-{place}"), arm, name)
         })
         .collect()
@@ -189,6 +215,7 @@ struct Cut<'a> {
     bounds: &'a BTreeMap<u64, (u64, u64)>,
     from: u64,
     to: u64,
+    apart: Option<Nanos>,
 }
 
 impl Cut<'_> {
@@ -268,7 +295,7 @@ impl Cut<'_> {
     }
 
     fn paths(&self, lanes: &[(Rank, LaneId)], x: &Scale, middle: &dyn Fn(usize) -> f64) -> Vec<PhasePath> {
-        let columns = (MOST_SLICES / lanes.len().max(1)).min(900);
+        let columns = self.columns(lanes.len());
         let mut paths: BTreeMap<Phase, Path> = BTreeMap::new();
         let width = (self.to - self.from).max(1) as f64;
         for (row, lane) in lanes.iter().enumerate() {
@@ -287,6 +314,13 @@ impl Cut<'_> {
                 path: path.finish(),
             })
             .collect()
+    }
+
+    /// Columns of a lane's time: none narrower than the clocks are apart.
+    fn columns(&self, lanes: usize) -> usize {
+        let most = (MOST_SLICES / lanes.max(1)).min(900);
+        let Some(Nanos(apart)) = self.apart.filter(|apart| *apart > Nanos(0)) else { return most };
+        usize::try_from((self.to - self.from) / apart).map_or(most, |columns| columns.clamp(1, most))
     }
 
     /// The lane's time cut into equal columns, each given to the phase that lasts longest in it; equal neighbours
@@ -368,4 +402,39 @@ impl Cut<'_> {
 
 fn lane_name(rank: Rank, lane: LaneId) -> String {
     format!("rank {rank} {lane}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred spans of a millisecond, of two phases in turn.
+    fn spans() -> Vec<SpanRow> {
+        let span = |place: u64| SpanRow {
+            rank: Rank(0),
+            lane: LaneId::Compute,
+            step: 1,
+            phase: if place.is_multiple_of(2) { Phase::Forward } else { Phase::Backward },
+            begin: Nanos(place * 1_000_000),
+            length: Nanos(1_000_000),
+            peer: None,
+            bytes: 0,
+        };
+        (0..100).map(span).collect()
+    }
+
+    #[test]
+    fn no_bar_is_finer_than_the_clocks_are_apart() {
+        let spans = spans();
+        let bars = |apart: Option<u64>| {
+            let [window] = &windows("a", "arm", &spans, apart.map(Nanos))[..] else { panic!("one step") };
+            window.phases.iter().map(|phase| phase.path.matches('h').count()).sum::<usize>()
+        };
+        assert_eq!(bars(None), 100);
+        assert_eq!(bars(Some(0)), 100);
+        // A span is as long as the clocks may differ.
+        assert_eq!(bars(Some(1_000_000)), 100);
+        assert!(bars(Some(4_900_000)) <= 20);
+        assert_eq!(bars(Some(1_000_000_000)), 1);
+    }
 }

@@ -6,6 +6,7 @@
 use crate::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Cores times seconds below which shares say more about the kernel's ticks, 10 ms each, than about the machine.
 const LEAST_CORE_SECONDS: f64 = 1.0;
@@ -37,6 +38,24 @@ pub struct HostRecord {
     pub governor: Option<String>,
     /// Memory that could still be given to processes, in bytes.
     pub memory_available: Option<u64>,
+    /// By how much at most the clock of its ranks may differ from the driver's; `None` for the driver's own machine, and in records of
+    /// earlier versions.
+    pub clock_error: Option<Nanos>,
+}
+
+/// By how much at most the clocks of two of a run's machines may differ: the sum of the two largest errors among their readings, as each
+/// clock was compared with the driver's. `None` where all ranks keep one clock, or none was compared.
+pub fn clocks_apart(readings: &[HostRecord]) -> Option<Nanos> {
+    let mut worst: BTreeMap<u32, Nanos> = BTreeMap::new();
+    for reading in readings {
+        let error = reading.clock_error.unwrap_or_default();
+        let known = worst.entry(reading.node).or_default();
+        *known = error.max(*known);
+    }
+    let mut errors: Vec<Nanos> = worst.into_values().collect();
+    errors.sort_unstable();
+    let [.., second, first] = errors[..] else { return None };
+    (first > Nanos(0)).then(|| first + second)
 }
 
 /// What a machine did between two readings, as shares of the time of its cores or of the time.
@@ -108,7 +127,25 @@ mod tests {
             frequency: Some(2_000_000 + (at * 1000.0) as u32),
             governor: None,
             memory_available: None,
+            clock_error: None,
         }
+    }
+
+    #[test]
+    fn clocks_are_apart_by_the_errors_of_two_machines() {
+        let of = |node, error: Option<u64>| HostRecord {
+            node,
+            clock_error: error.map(Nanos),
+            ..reading(0.0, 0.0, 0.0)
+        };
+        // The driver's own machine, and two others, of which one drifts.
+        let [own, first, second] = [of(0, None), of(1, Some(70)), of(2, Some(30))];
+        let later = of(2, Some(90));
+        assert_eq!(clocks_apart(&[]), None);
+        assert_eq!(clocks_apart(std::slice::from_ref(&first)), None, "one clock");
+        assert_eq!(clocks_apart(&[own.clone(), of(1, None)]), None, "not compared");
+        assert_eq!(clocks_apart(&[own.clone(), first.clone()]), Some(Nanos(70)));
+        assert_eq!(clocks_apart(&[own, first, second, later]), Some(Nanos(160)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use event::{
     RankEnded, SamplesRecord, SpanRecord, StepRecord, StruckRecord, UpdateRecord, WeightHash,
 };
 pub use gossip::{AveragedRecord, GossipAct, GossipRecord};
-pub use host::{HostRecord, HostUse};
+pub use host::{HostRecord, HostUse, clocks_apart};
 pub use overlap::Overlap;
 pub use phase::{Category, Phase, PhaseTimes};
 pub use phase_clock::{PhaseClock, Span, StepTiming, Trace};

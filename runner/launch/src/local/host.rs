@@ -51,6 +51,7 @@ impl HostReader {
             frequency: self.frequency(),
             governor: self.governor(),
             memory_available: text("/proc/meminfo").and_then(|text| available(&text)),
+            clock_error: None,
         })
     }
 

@@ -25,8 +25,10 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// Readings of a host's clock; the one with the shortest way decides.
-const READINGS: usize = 16;
+/// Readings of a host's clock before an attempt; the one with the shortest way decides.
+pub(super) const READINGS: usize = 16;
+/// The same while ranks train there.
+const READINGS_BETWEEN: usize = 4;
 
 /// Runs the ranks of an attempt on connected hosts.
 pub(crate) struct HostsLauncher {
@@ -68,6 +70,13 @@ pub(super) struct ClockReading {
     pub(super) ahead: i64,
     /// At most, to either side.
     pub(super) error: u64,
+}
+
+impl ClockReading {
+    /// By how much at most a clock is wrong that was set by an earlier reading: clocks drift apart.
+    fn error_of(self, earlier: Self) -> u64 {
+        self.error.saturating_add(self.ahead.abs_diff(earlier.ahead))
+    }
 }
 
 impl HostsLauncher {
@@ -142,7 +151,7 @@ impl HostsLauncher {
             other => return Err(unexpected(&link, &other)),
         };
         let data = self.hosts.data(node, &opening.spec.dataset.source);
-        let clock = read_clock(&link).await?;
+        let clock = read_clock(&link, READINGS).await?;
         let resume = self.state(index, &link, opening).await?;
         let place = NodePlace { sockets, directory, data, resume };
         Ok(OpenNode { worker: self.hosts.worker(node), link, place, door, clock })
@@ -158,9 +167,9 @@ fn unexpected(link: &HostLink, reply: &Reply) -> LaunchError {
 
 /// Compares a host's clock with this machine's, after Cristian (1989): the reading with the shortest round trip decides, and half
 /// of the trip bounds its error.
-pub(super) async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchError> {
+pub(super) async fn read_clock(link: &HostLink, readings: usize) -> Result<ClockReading, LaunchError> {
     let mut best = ClockReading { ahead: 0, error: u64::MAX };
-    for _ in 0..READINGS {
+    for _ in 0..readings {
         let before = crate::agent::monotonic();
         let Reply::Clock(there) = link.request(Request::Clock, Vec::new()).await? else { continue };
         let after = crate::agent::monotonic();
@@ -265,12 +274,14 @@ impl Launcher for HostsLauncher {
         for (node, open) in (0..).zip(&self.nodes) {
             let Some(open) = open else { continue };
             let (link, reading, attempt) = (open.link.clone(), self.reading.clone(), self.attempt);
+            let begun = open.clock;
             tokio::spawn(async move {
                 let read = link.request(Request::Host { attempt, node, at }, Vec::new()).await;
-                if let Ok(Reply::Host(Some(record))) = read {
-                    // Fails when the attempt is over.
-                    let _ = reading.send(record);
-                }
+                let Ok(Reply::Host(Some(record))) = read else { return };
+                let now = read_clock(&link, READINGS_BETWEEN).await;
+                let clock_error = now.map_or(begun.error, |now| now.error_of(begun));
+                // Fails when the attempt is over.
+                let _ = reading.send(HostRecord { clock_error: Some(Nanos(clock_error)), ..record });
             });
         }
         Vec::new()

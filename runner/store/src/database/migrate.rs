@@ -123,7 +123,7 @@ mod tests {
     use sqlx::migrate::{Migration, MigrationType};
 
     /// Versions, with the checksums of what they apply.
-    const RELEASED: [(i64, &str); 18] = [
+    const RELEASED: [(i64, &str); 19] = [
         (
             1,
             "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
@@ -195,6 +195,10 @@ mod tests {
         (
             18,
             "131b6a94fd73242c24bee0ef9360b509cdf0f82ef964cd491bf4371dd0f29fd2baf423f796829796dad9f6a59b8ea24b",
+        ),
+        (
+            19,
+            "a64a3cf085702985c2996f431167940fc6291f63f57059c941049c1ff0317b965029536f8ce46e620bd3605bfa186f59",
         ),
     ];
 

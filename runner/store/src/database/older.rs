@@ -10,7 +10,7 @@ const OLDEST: i64 = 7;
 enum Addition {
     /// A column, with the value that its migration gives to old rows where it computes none.
     Column { table: &'static str, column: &'static str },
-    /// A table, empty.
+    /// A table, empty, with the columns that later migrations gave it.
     Table(&'static str),
 }
 
@@ -25,7 +25,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
         11,
         Table(
             "CREATE TEMP TABLE host (attempt, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, \
-             frequency, governor, memory_available);",
+             frequency, governor, memory_available, clock_error);",
         ),
     ),
     (11, Table("CREATE TEMP TABLE block (attempt, number, steps, length);")),
@@ -47,6 +47,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (18, Table("CREATE TEMP TABLE tag (sweep, name);")),
     (18, Column { table: "sweep", column: "'' AS note" }),
     (18, Column { table: "sweep", column: "NULL AS imported_unix" }),
+    (19, Column { table: "host", column: "NULL AS clock_error" }),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.
@@ -55,13 +56,18 @@ pub(crate) fn additions(found: i64, known: i64) -> Option<String> {
         return None;
     }
     let missing = || ADDITIONS.iter().filter(|(version, _)| *version > found && *version <= known);
-    let mut statements = String::new();
+    let made = missing().filter_map(|(_, addition)| match addition {
+        Table(statement) => Some(*statement),
+        Column { .. } => None,
+    });
+    let mut statements: String = made.collect();
     let mut tables: Vec<&str> = Vec::new();
     for (_, addition) in missing() {
-        match addition {
-            Table(statement) => statements.push_str(statement),
-            Column { table, .. } if !tables.contains(table) => tables.push(table),
-            Column { .. } => {}
+        if let Column { table, .. } = addition
+            && !tables.contains(table)
+            && !statements.contains(&format!("CREATE TEMP TABLE {table} ("))
+        {
+            tables.push(table);
         }
     }
     for table in tables {

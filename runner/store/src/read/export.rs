@@ -70,6 +70,7 @@ const HOSTS: &[&str] = &[
     "frequency_khz",
     "governor",
     "memory_available_bytes",
+    "clock_error_ns",
 ];
 
 impl ExportTable {
@@ -165,7 +166,7 @@ impl ExportTable {
             }
             Self::Hosts => {
                 "SELECT run.ulid, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, frequency, governor, \
-                 memory_available FROM run JOIN shown ON shown.run = run.id JOIN host ON host.attempt = shown.attempt \
+                 memory_available, clock_error FROM run JOIN shown ON shown.run = run.id JOIN host ON host.attempt = shown.attempt \
                  WHERE run.id = ?1 AND ?2 < 0 AND ?3 < 0 AND ?4 < 0 ORDER BY node, at LIMIT ?5"
             }
             Self::Histograms => {

@@ -336,13 +336,14 @@ pub(crate) struct HostColumns {
     frequency: Option<u32>,
     governor: Option<String>,
     memory_available: Option<i64>,
+    clock_error: Option<i64>,
 }
 
 impl Columns for HostColumns {
     type Key = i64;
     type Row = HostRecord;
     const QUERY: &'static str = "SELECT attempt, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, \
-         frequency, governor, memory_available FROM host \
+         frequency, governor, memory_available, clock_error FROM host \
          WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, node, at";
 
     fn row(self) -> Result<(Self::Key, Self::Row), StoreError> {
@@ -360,6 +361,7 @@ impl Columns for HostColumns {
             frequency: self.frequency,
             governor: self.governor,
             memory_available: self.memory_available.map(uint),
+            clock_error: self.clock_error.map(time),
         };
         Ok((self.attempt, record))
     }

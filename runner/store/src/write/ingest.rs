@@ -293,7 +293,7 @@ fn coding(attempt: i64, event: &CodingRecord, values: &mut Values) {
 /// Two readings at the same moment are one.
 const HOST: Target = Target {
     head: "INSERT INTO host (attempt, node, at, cores, busy, steal, own, cpu_pressure, memory_pressure, load, frequency, \
-           governor, memory_available)",
+           governor, memory_available, clock_error)",
     tail: "ON CONFLICT (attempt, node, at) DO NOTHING",
 };
 
@@ -311,7 +311,8 @@ fn host(attempt: i64, event: &HostRecord, values: &mut Values) {
         .add(event.load.filter(|load| load.is_finite()))
         .add(event.frequency)
         .add(event.governor.as_ref())
-        .add(event.memory_available.map(int));
+        .add(event.memory_available.map(int))
+        .add(event.clock_error.map(|error| int(error.0)));
 }
 
 async fn prepared(

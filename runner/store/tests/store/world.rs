@@ -338,6 +338,7 @@ pub(crate) fn host(step: u64) -> HostRecord {
         frequency: None,
         governor: Some("schedutil".to_owned()),
         memory_available: Some(1 << 33),
+        clock_error: Some(Nanos(step)),
     }
 }
 
