@@ -5,6 +5,7 @@ use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
 use crate::study::{JudgedRun, PlacedCell};
+use recipe::Role;
 use record::{HostRecord, HostUse};
 use std::collections::{BTreeMap, BTreeSet};
 use store::AttemptRow;
@@ -53,6 +54,7 @@ pub(crate) fn of(findings: &Findings) -> Option<Load> {
     }
     doubts.extend(frequencies(&most(|used| used.frequency)));
     doubts.extend(governors(runs.iter().map(|judged| judged.attempt)));
+    doubts.extend(kinds(findings));
     doubts.extend(restless(findings));
     let unknown = runs.len() - known.len();
     if unknown > 0 {
@@ -128,6 +130,27 @@ fn governors<'a>(attempts: impl Iterator<Item = &'a AttemptRow>) -> Option<Strin
     let several = by_node.into_values().find(|governors| governors.len() > 1)?;
     let names: Vec<&str> = several.into_iter().collect();
     Some(format!("the cores' frequency governor was {} in turn", listed(&names)))
+}
+
+/// Runs that are compared and were made on machines of different kinds, as a queue may give them.
+fn kinds(findings: &Findings) -> Option<String> {
+    let study = &findings.study;
+    let kind = |node: u32| {
+        let row = study.rows.nodes.get(node as usize)?;
+        Some(format!("{}, {}", row.processor, number_format::plural(row.cores as usize, "core")))
+    };
+    let mut by_condition: BTreeMap<(usize, usize), BTreeSet<Vec<String>>> = BTreeMap::new();
+    for placed in study.arm_cells() {
+        for judged in &placed.cell.runs {
+            let workers = judged.attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
+            let machines: Vec<String> = workers.filter_map(|rank| kind(rank.node)).collect();
+            by_condition.entry((placed.number, machines.len())).or_default().insert(machines);
+        }
+    }
+    let several = by_condition.into_values().find(|kinds| kinds.len() > 1)?;
+    let names: BTreeSet<String> = several.into_iter().flatten().collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Some(format!("runs that are compared were made on machines of different kinds ({})", listed(&names)))
 }
 
 fn runs_of(count: usize) -> String {

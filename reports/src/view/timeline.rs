@@ -125,7 +125,7 @@ impl Section {
     }
 }
 
-/// What is known of the clocks of the machines of a run.
+/// How well the clocks of the machines of a run are known.
 fn clocks(attempt: &AttemptRow) -> String {
     let mut nodes: Vec<u32> = attempt.hosts.iter().map(|reading| reading.node).collect();
     nodes.sort_unstable();

@@ -154,6 +154,21 @@ fn a_governor_that_was_changed_between_runs_is_noticed() {
     assert_eq!(mark(&page, "machine"), (false, words.to_owned()));
 }
 
+#[test]
+fn machines_of_different_kinds_are_noticed() {
+    let page = changed(|rows| {
+        let other = store::NodeRow { processor: "another processor".to_owned(), ..rows.nodes[0].clone() };
+        rows.nodes.push(other);
+        let last = rows.nodes.len() as u32 - 1;
+        attempt(rows, 3).ranks.iter_mut().for_each(|rank| rank.node = last);
+    });
+    let (is_well, words) = mark(&page, "machine");
+    assert!(
+        !is_well && words.contains("machines of different kinds") && words.contains("another processor"),
+        "{words}"
+    );
+}
+
 /// What five runs on a busy machine were: 9.8 to 15.7 ms a step, blocks within each within a few percent.
 #[test]
 fn runs_that_differ_more_than_their_blocks_are_noticed() {

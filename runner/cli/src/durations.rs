@@ -51,6 +51,11 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
+    /// The same where `runs` of them are under way at once.
+    pub(crate) fn at_once(self, runs: usize) -> Self {
+        Self { length: self.length / u32::try_from(runs.max(1)).unwrap_or(u32::MAX), ..self }
+    }
+
     /// `by runs so far and prediction`.
     pub(crate) fn by(&self) -> String {
         let words: Vec<&str> = self.bases.iter().map(|basis| basis.words()).collect();

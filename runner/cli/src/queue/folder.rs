@@ -15,6 +15,8 @@ use store::{AttemptEnd, NodeRow};
 pub(crate) struct Ticket {
     /// Version of the program that wrote it.
     pub(crate) version: String,
+    /// The name of its job: a job of another name that comes to this folder is an earlier one.
+    pub(crate) job: String,
     /// Cell and repeat, in words.
     pub(crate) title: String,
     /// The command line that submitted it.
@@ -67,6 +69,8 @@ pub(crate) struct JobFolder {
 
 /// Letters of an identity in names.
 const LETTERS: usize = 16;
+/// Letters of a run in names.
+const LAST: usize = 10;
 
 /// The folder of all jobs of a store.
 pub(crate) fn jobs_of(store: &Path) -> PathBuf {
@@ -94,10 +98,15 @@ impl JobFolder {
         Self { path: path.to_owned() }
     }
 
-    /// The job's name in the queue.
-    pub(crate) fn name(&self) -> String {
+    /// The name in the queue of a job that is submitted for this run: no other store and no other sweep has it.
+    pub(crate) fn job_of(&self, run: &str) -> String {
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        format!("bakeoff-{}", name.unwrap_or_default())
+        let run = run.to_lowercase();
+        format!(
+            "bakeoff-{}-{}",
+            name.unwrap_or_default(),
+            run.get(run.len().saturating_sub(LAST)..).unwrap_or(&run)
+        )
     }
 
     /// What the queue and the job say.
@@ -135,11 +144,14 @@ impl JobFolder {
         self.remove()?;
         fs::create_dir_all(&self.path).map_err(|error| self.fault("", "made", &error))?;
         let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+        let store = self.path.ancestors().nth(2).unwrap_or(&self.path);
         let script = format!(
-            "#!/bin/sh\n# {}\nexec {} job {}\n",
-            ticket.title.replace('\n', " "),
+            "#!/bin/sh\n# {}\nexec {} job {} --name '{}' --store {}\n",
+            ticket.title.replace(['\n', '\r'], " "),
             quoted(program),
-            quoted(&self.path)
+            quoted(&self.path),
+            ticket.job,
+            quoted(store)
         );
         self.write("job.sh", script.as_bytes())?;
         // Last: a folder without a ticket is none.
@@ -149,6 +161,15 @@ impl JobFolder {
     /// What the job handed back; `None` before it has.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         self.read("receipt.json").ok()
+    }
+
+    /// Makes the directory of the attempt; `false` where another job has.
+    pub(crate) fn claim(&self) -> Result<bool, Failure> {
+        match fs::create_dir(self.attempt()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(self.fault("attempt", "made", &error)),
+        }
     }
 
     /// Whether the job got as far as this program.
@@ -231,7 +252,9 @@ mod tests {
     fn what_is_handed_over_lies_in_both_places_until_the_folder_goes() {
         let place = tempfile::tempdir().unwrap();
         let folder = JobFolder::of(place.path(), &"ab".repeat(32));
-        assert_eq!(folder.name(), "bakeoff-abababababababab");
+        assert_eq!(folder.job_of("01KB3V9T0M5Q4X8Z7Y6W2R1ABC"), "bakeoff-abababababababab-7y6w2r1abc");
+        fs::create_dir_all(place.path().join("ab".repeat(8))).unwrap();
+        assert!(folder.claim().unwrap() && !folder.claim().unwrap(), "one job has it");
         fs::create_dir_all(folder.attempt().join("snapshots")).unwrap();
         fs::write(folder.attempt().join("snapshots/a.f32"), "weights").unwrap();
         fs::write(folder.log(), "said").unwrap();

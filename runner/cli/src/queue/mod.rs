@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The job writes plain files and opens no database; the driver that waits takes them over into its sweep, and removes the folder. As the
-//! folder is found by the run, and the job by its name, a driver that comes later finds what an earlier one submitted: it waits for the
+//! folder is found by the run, and the job by its name, which the ticket has, a driver that comes later finds what an earlier one submitted: it waits for the
 //! job, or takes its result, and submits nothing twice.
 
 mod folder;
@@ -21,7 +21,7 @@ mod slurm;
 
 pub(crate) use folder::{JobFolder, JobNote, Receipt, Ticket, all, jobs_of};
 pub(crate) use options::{Options, Shape};
-pub(crate) use poll::{Ended, Fate, Queue, Submitted, When};
+pub(crate) use poll::{Ended, Fate, Queue, Wanted, When};
 pub(crate) use slurm::{Standing, standings};
 
 use clap::ValueEnum;

@@ -5,7 +5,7 @@ use recipe::RunSpec;
 use std::ffi::OsString;
 
 /// Options of which the result does not depend: for how long, on whose account, how soon.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 20] = [
     "-t",
     "--time",
     "--time-min",
@@ -25,13 +25,11 @@ const HARMLESS: [&str; 22] = [
     "--kill-on-invalid-dep",
     "-d",
     "--dependency",
-    "--export",
-    "--get-user-env",
     "-Q",
 ];
 
 /// Options that a job has from bakeoff, and why.
-const OURS: [(&str, &str, &str); 11] = [
+const OURS: [(&str, &str, &str); 13] = [
     ("-N", "--nodes", "the number of nodes follows from `nodes.use` and `nodes.workers`"),
     ("-n", "--ntasks", "the number of tasks follows from `nodes.use` and `nodes.workers`"),
     ("", "--ntasks-per-node", "it follows from `nodes.use` and `nodes.workers`"),
@@ -43,6 +41,8 @@ const OURS: [(&str, &str, &str); 11] = [
     ("", "--wrap", "the job's script is `bakeoff`'s"),
     ("", "--requeue", "`limits.retries` says how often a run is tried again"),
     ("", "--test-only", "`--dry-run` shows the jobs"),
+    ("-M", "--clusters", "the queue of another cluster is not looked at"),
+    ("-H", "--hold", "a job that is held never begins"),
 ];
 
 /// Whether a job shares its nodes; one of them is given by the user, or nodes are the job's alone.
@@ -95,6 +95,18 @@ impl Options {
             {
                 return refused(format!("`{name}` cannot be given to `sbatch` here: {why}"), "leave it out");
             }
+            if let Some(whole) = abbreviated(name) {
+                return refused(
+                    format!("`{name}` is short for `{whole}`, perhaps"),
+                    "write options in full: some decide on which machines a run is, and some are bakeoff's",
+                );
+            }
+            if is_a_cluster(&option) {
+                return refused(
+                    format!("`{}` is several options in one word", option.words[0]),
+                    "write each for itself, as in `-p short -t 30:00`",
+                );
+            }
         }
         Ok(Self { words: words.to_vec() })
     }
@@ -115,7 +127,12 @@ impl Options {
 
     /// Whether other jobs may run on the same nodes.
     pub(crate) fn shares_nodes(&self) -> bool {
-        grouped(&self.words).iter().any(|option| matches!(option.name(), "--oversubscribe" | "-s"))
+        grouped(&self.words).iter().any(|option| match option.name() {
+            "--oversubscribe" | "-s" => true,
+            // `--exclusive=user` keeps others' jobs away, and not those of this sweep.
+            "--exclusive" => option.words[0].contains('=') || option.words.len() > 1,
+            _ => false,
+        })
     }
 
     /// The arguments of `sbatch` in front of the script.
@@ -162,6 +179,20 @@ impl Grouped<'_> {
     }
 }
 
+/// The option of a known name that this one begins, which `sbatch` would take it for.
+fn abbreviated(name: &str) -> Option<&'static str> {
+    let known = || OURS.iter().map(|(_, long, _)| *long).chain(HARMLESS).chain(SHARING);
+    let is_whole = !name.starts_with("--") || name.len() < 3 || known().any(|long| long == name);
+    if is_whole { None } else { known().find(|long| long.starts_with(name)) }
+}
+
+/// Whether a word has several short options: the first takes no value.
+fn is_a_cluster(option: &Grouped<'_>) -> bool {
+    let word = option.words[0].as_str();
+    let takes_no_value = ["-h", "-k", "-O", "-Q", "-s", "-v", "-V"];
+    !word.starts_with("--") && word.len() > 2 && takes_no_value.contains(&option.name())
+}
+
 /// Options begin with a dash; the words behind one are its value.
 fn grouped(words: &[String]) -> Vec<Grouped<'_>> {
     let mut groups = Vec::new();
@@ -205,6 +236,11 @@ mod tests {
         assert!(refusal("--nodes=3").contains("follows from `nodes.use`"));
         assert!(refusal("-N 3").contains("`-N` cannot be given"));
         assert!(refusal("-ofile").contains("the log lies in the job's folder"));
+        assert!(refusal("--arr=1-3").contains("short for `--array`"));
+        assert!(refusal("--overs").contains("short for `--oversubscribe`"));
+        assert!(refusal("-M other").contains("another cluster"));
+        assert!(refusal("-sN2").contains("several options"));
+        assert!(options("--time=5 --export=ALL --mem=4G --nodelist=n1 -v").is_ok());
     }
 
     #[test]
@@ -225,6 +261,8 @@ mod tests {
             assert!(own.iter().any(|other| other == word), "{own:?}");
         }
         assert_eq!(own[own.len() - 2..], ["-p", "short"]);
+        assert!(options("--exclusive=user").unwrap().shares_nodes());
+        assert!(!options("--exclusive -p short").unwrap().shares_nodes());
         let shared = options("--oversubscribe").unwrap();
         assert!(shared.shares_nodes() && !words(&shared).iter().any(|word| word == "--exclusive"));
     }

@@ -35,8 +35,21 @@ pub(crate) struct Queue {
     turns: tokio::sync::Mutex<()>,
     /// Numbers of the jobs that it waits for.
     waits_for: Mutex<BTreeSet<String>>,
+    /// Whether jobs of earlier drivers are cancelled, and their results thrown away.
+    fresh: bool,
+    /// Names of the jobs that it submitted.
+    own: Mutex<BTreeSet<String>>,
     /// What the machines were that the queue gave.
     hardware: Mutex<BTreeSet<String>>,
+}
+
+/// What a driver wants of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// The most jobs in the queue at once; without it, all.
+    pub(crate) most: Option<u32>,
+    /// Whether each run is made again, whatever was submitted before.
+    pub(crate) fresh: bool,
 }
 
 /// The queue at one moment.
@@ -51,6 +64,8 @@ struct Look {
 
 /// A job of a run.
 pub(crate) struct Submitted {
+    /// In the queue.
+    pub(crate) name: String,
     pub(crate) number: String,
     pub(crate) when: When,
 }
@@ -88,16 +103,17 @@ impl Queue {
     pub(crate) async fn open(
         store: &Path,
         options: Options,
-        most: Option<u32>,
+        wanted: Wanted,
         console: &Console,
     ) -> Result<Self, Failure> {
         slurm::check().await?;
+        let jobs = jobs_of(store);
+        // Before the first look: an earlier driver may have submitted more until then.
+        let alone = alone(&jobs)?;
         let first = slurm::standings().await.map_err(|error| {
             Failure::new(Exit::Preflight, format!("`squeue` does not list the queue: {error}"))
                 .cure("see whether `squeue --me` works, and run the same command again")
         })?;
-        let jobs = jobs_of(store);
-        let alone = alone(&jobs)?;
         let program = std::env::current_exe().map_err(|error| {
             Failure::new(Exit::Internal, format!("this program cannot be found: {error}"))
         })?;
@@ -107,12 +123,28 @@ impl Queue {
                 "leave out `--oversubscribe`: then each job has its nodes alone",
             );
         }
+        if let Some(name) = slurm::ignored_variables().first() {
+            console.warn(
+                &format!("{name} is set, and not used: which machines a run has is a part of what it is"),
+                "write the option after `--`, as in `-- --partition=NAME`",
+            );
+        }
         let (sender, looks) = watch::channel(Look { asked: Instant::now(), jobs: first, silent: None });
         let looking = tokio::spawn(keep_looking(sender));
-        let most = most.map_or(usize::MAX, |most| most as usize);
-        let (waits_for, hardware) = (Mutex::default(), Mutex::default());
-        let turns = tokio::sync::Mutex::default();
-        Ok(Self { jobs, program, options, most, looks, looking, _alone: alone, turns, waits_for, hardware })
+        Ok(Self {
+            jobs,
+            program,
+            options,
+            most: wanted.most.map_or(usize::MAX, |most| most as usize),
+            looks,
+            looking,
+            _alone: alone,
+            turns: tokio::sync::Mutex::default(),
+            waits_for: Mutex::default(),
+            fresh: wanted.fresh,
+            own: Mutex::default(),
+            hardware: Mutex::default(),
+        })
     }
 
     /// The most jobs in the queue at once.
@@ -135,23 +167,50 @@ impl Queue {
         spec: &RunSpec,
         ticket: impl FnOnce() -> Ticket,
     ) -> Result<Submitted, Failure> {
-        let found = self.looks.borrow().jobs.get(&folder.name()).map(|standing| standing.number.clone());
-        let known = folder.ticket().ok().map(|_| folder.number());
-        // One that has ended is looked at before anything is submitted in its place.
-        let (number, when) = match (known, found) {
-            (Some(_), Some(number)) => (number, When::Before),
-            (Some(Some(number)), None) => (number, When::BeforeAndEnded),
-            // Its driver was killed before it knew the number.
-            (Some(None), None) if folder.receipt().is_some() => ("?".to_owned(), When::BeforeAndEnded),
-            (Some(None), None) | (None, _) => {
-                folder.prepare(&ticket(), &self.program)?;
-                let arguments = self.options.arguments(Shape::of(spec), &folder.name(), &folder.log());
-                (slurm::submit(arguments, &folder.script()).await?, When::Now)
+        let found = match folder.ticket() {
+            Ok(known) if self.fresh && !lock(&self.own).contains(&known.job) => {
+                self.cancel(folder, &known.job).await?;
+                None
             }
+            Ok(known) => self.known(folder, known.job),
+            Err(_) => None,
         };
-        folder.keep_number(&number)?;
-        lock(&self.waits_for).insert(number.clone());
-        Ok(Submitted { number, when })
+        let submitted = if let Some(submitted) = found {
+            submitted
+        } else {
+            let ticket = ticket();
+            folder.prepare(&ticket, &self.program)?;
+            let arguments = self.options.arguments(Shape::of(spec), &ticket.job, &folder.log());
+            let number = slurm::submit(arguments, &folder.script()).await?;
+            lock(&self.own).insert(ticket.job.clone());
+            Submitted { name: ticket.job, number, when: When::Now }
+        };
+        folder.keep_number(&submitted.number)?;
+        lock(&self.waits_for).insert(submitted.number.clone());
+        Ok(submitted)
+    }
+
+    /// The job that was submitted before under this name. One that has ended is looked at before anything is submitted in its place.
+    fn known(&self, folder: &JobFolder, name: String) -> Option<Submitted> {
+        let found = self.looks.borrow().jobs.get(&name).map(|standing| standing.number.clone());
+        let (number, when) = match (found, folder.number()) {
+            (Some(number), _) => (number, When::Before),
+            (None, Some(number)) => (number, When::BeforeAndEnded),
+            // Its driver was killed before it knew the number.
+            (None, None) if folder.receipt().is_some() => ("?".to_owned(), When::BeforeAndEnded),
+            // A job that its `sbatch` may still bring finds a ticket with another name.
+            (None, None) => return None,
+        };
+        Some(Submitted { name, number, when })
+    }
+
+    /// Cancels the job of an earlier driver, and throws away what it has left.
+    async fn cancel(&self, folder: &JobFolder, name: &str) -> Result<(), Failure> {
+        let found = self.looks.borrow().jobs.get(name).map(|standing| standing.number.clone());
+        if let Some(number) = found {
+            slurm::cancel(&number).await?;
+        }
+        folder.remove()
     }
 
     /// One run after another is submitted, in the order of the plan.
@@ -159,32 +218,24 @@ impl Queue {
         self.turns.lock().await
     }
 
-    /// Waits until a job is not in the queue any more; `tell` gets to know how it stands.
-    pub(crate) async fn wait(&self, folder: &JobFolder, number: &str, tell: impl Fn(&Standing)) -> Fate {
-        let (name, begun) = (folder.name(), Instant::now());
-        let mut looks = self.looks.clone();
-        loop {
-            {
-                let look = looks.borrow_and_update();
-                match (look.jobs.get(&name), &look.silent) {
-                    (Some(standing), _) => tell(standing),
-                    (None, None) if look.asked > begun => break,
-                    _ => {}
-                }
-                if let Some((since, why)) =
-                    look.silent.as_ref().filter(|(since, _)| since.elapsed() > SILENCE)
-                {
+    /// Waits until a job has ended; `tell` gets to know how it stands.
+    pub(crate) async fn wait(&self, folder: &JobFolder, job: &Submitted, tell: impl Fn(&Standing)) -> Fate {
+        let end = loop {
+            if let Some(why) = self.until_gone(&job.name, &tell).await {
+                return Fate::Silent(why);
+            }
+            match slurm::end_of(&job.number).await {
+                // It is in the queue again, or a look has missed it.
+                Ok(end) if !end.is_final() => tokio::time::sleep(PACE).await,
+                Ok(end) => break end,
+                Err(error) => {
                     return Fate::Silent(format!(
-                        "the queue has said nothing for {} min: {why}",
-                        since.elapsed().as_secs() / 60
+                        "`scontrol` does not say how job {} ended: {error}",
+                        job.number
                     ));
                 }
             }
-            if looks.changed().await.is_err() {
-                return Fate::Silent("the task that reads the queue has ended".to_owned());
-            }
-        }
-        let end = slurm::end_of(number).await;
+        };
         let late = Instant::now() + LATE;
         while folder.receipt().is_none()
             && Instant::now() < late
@@ -192,7 +243,32 @@ impl Queue {
         {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        Fate::Ended(Ended { number: number.to_owned(), end })
+        Fate::Ended(Ended { number: job.number.clone(), end })
+    }
+
+    /// Waits until a look does not show a job; the error says why no look comes.
+    async fn until_gone(&self, name: &str, tell: &impl Fn(&Standing)) -> Option<String> {
+        let begun = Instant::now();
+        let mut looks = self.looks.clone();
+        loop {
+            {
+                let look = looks.borrow_and_update();
+                match (look.jobs.get(name), &look.silent) {
+                    (Some(standing), _) => tell(standing),
+                    (None, None) if look.asked > begun => return None,
+                    _ => {}
+                }
+                if let Some((since, why)) =
+                    look.silent.as_ref().filter(|(since, _)| since.elapsed() > SILENCE)
+                {
+                    let minutes = since.elapsed().as_secs() / 60;
+                    return Some(format!("the queue has said nothing for {minutes} min: {why}"));
+                }
+            }
+            if looks.changed().await.is_err() {
+                return Some("the task that reads the queue has ended".to_owned());
+            }
+        }
     }
 
     /// A job is taken over, and not waited for any more.

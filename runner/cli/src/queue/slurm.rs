@@ -96,11 +96,84 @@ fn read_standings(text: &str) -> BTreeMap<String, Standing> {
     text.lines().filter_map(line).collect()
 }
 
+/// States of a job that has not ended.
+const UNDER_WAY: [&str; 10] = [
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETING",
+    "CONFIGURING",
+    "REQUEUED",
+    "RESIZING",
+    "SIGNALING",
+    "STAGE_OUT",
+    "STOPPED",
+];
+/// How often the controller is asked how a job ended.
+const QUESTIONS: u32 = 5;
+const BETWEEN: Duration = Duration::from_secs(3);
+
+impl JobEnd {
+    /// Whether it has ended, or is not known any more.
+    pub(super) fn is_final(&self) -> bool {
+        !UNDER_WAY.contains(&self.state.as_str())
+    }
+}
+
 /// How a job ended that is not in the queue any more.
-pub(super) async fn end_of(number: &str) -> JobEnd {
-    let output = call("scontrol", &["show", "job", "-o", number]).await;
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    said.map(|said| read_end(&said)).unwrap_or_default()
+///
+/// # Errors
+/// The controller cannot be reached, and was asked several times.
+pub(super) async fn end_of(number: &str) -> io::Result<JobEnd> {
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let error = match call("scontrol", &["show", "job", "-o", number]).await {
+            Ok(output) if output.status.success() => {
+                return Ok(read_end(&String::from_utf8_lossy(&output.stdout)));
+            }
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                // It ended long ago, or its number was never known.
+                if said.to_lowercase().contains("invalid job id") {
+                    return Ok(JobEnd::default());
+                }
+                io::Error::other(said)
+            }
+            Err(error) => error,
+        };
+        if asked == QUESTIONS {
+            return Err(error);
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+}
+
+/// Cancels a job.
+///
+/// # Errors
+/// `scancel` is not there, fails, or does not come back.
+pub(super) async fn cancel(number: &str) -> Result<(), Failure> {
+    let said = match call("scancel", &[number]).await {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::new(Exit::Preflight, format!("job {number} cannot be cancelled: {said}"))
+        .cure(format!("cancel it with `scancel {number}`, then run the same command again")))
+}
+
+/// Variables that `sbatch` would take for options, and does not get.
+pub(super) fn ignored_variables() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("SBATCH_")).collect()
+}
+
+/// Options of an allocation that this process may be in are not those of its jobs, options by variables are no part of a run's
+/// identity, and those of `squeue` hide jobs.
+fn is_withheld(name: &str) -> bool {
+    let of_slurm = ["SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_"];
+    of_slurm.iter().any(|prefix| name.starts_with(prefix)) && name != "SLURM_CONF"
 }
 
 fn read_end(text: &str) -> JobEnd {
@@ -131,10 +204,8 @@ fn absent(name: &str, error: &io::Error) -> Failure {
 async fn call<W: AsRef<OsStr>>(name: &str, words: &[W]) -> io::Result<Output> {
     let mut command = Command::new(name);
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
-    // Options of an allocation that this process may be in are not those of its jobs.
     for variable in std::env::vars_os().map(|(variable, _)| variable) {
-        let text = variable.to_string_lossy();
-        if text.starts_with("SLURM_") && text != "SLURM_CONF" {
+        if is_withheld(&variable.to_string_lossy()) {
             command.env_remove(&variable);
         }
     }
@@ -158,11 +229,20 @@ mod tests {
     }
 
     #[test]
+    fn variables_decide_nothing_about_a_job() {
+        let withheld = ["SLURM_JOB_ID", "SBATCH_PARTITION", "SQUEUE_STATES"].map(is_withheld);
+        assert_eq!((withheld, is_withheld("SLURM_CONF"), is_withheld("PATH")), ([true; 3], false, false));
+    }
+
+    #[test]
     fn the_end_of_a_job_is_read_from_one_line() {
         let end =
             read_end("JobId=17 JobName=bakeoff-ab JobState=CANCELLED Reason=None ExitCode=0:15 NodeList=n1");
         let wanted = JobEnd { state: "CANCELLED".into(), exit: "0:15".into(), reason: "None".into() };
         assert_eq!(end, wanted);
+        assert!(
+            end.is_final() && !read_end("JobId=1 JobState=COMPLETING Reason=None ExitCode=0:0").is_final()
+        );
         assert_eq!(read_end("slurm_load_jobs error: Invalid job id specified"), JobEnd::default());
     }
 }

@@ -10,6 +10,7 @@ mod round;
 pub(crate) use attempt::{CHANNEL, Execution, execute};
 pub(crate) use outcome::{changed, changed_data, ended, is_of_the_infrastructure};
 pub(crate) use places::Places;
+pub(crate) use queued::is_result;
 
 use crate::durations::Durations;
 use crate::environment::Environment;
@@ -35,7 +36,7 @@ pub(crate) enum Pace {
     /// Several, on machines that they do not share.
     AtOnce(Places),
     /// Each is a job of a queue.
-    Queued(Queue),
+    Queued(Box<Queue>),
 }
 
 impl Pace {
@@ -45,6 +46,14 @@ impl Pace {
             Self::OneByOne => 1,
             Self::AtOnce(places) => places.most(),
             Self::Queued(queue) => queue.most(),
+        }
+    }
+
+    /// The most runs that are under way together because they have machines of their own.
+    pub(crate) fn blocks(&self) -> usize {
+        match self {
+            Self::OneByOne | Self::Queued(_) => 1,
+            Self::AtOnce(places) => places.blocks(),
         }
     }
 

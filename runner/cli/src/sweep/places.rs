@@ -11,6 +11,7 @@ use crate::machines::{host_of, nodes_of};
 use crate::output::Console;
 use recipe::{Access, Cell, Node, Plan, Run, RunSpec, Tunnel};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// What a run keeps from others while it is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,10 @@ impl Places {
         let cells = || plan.cells.iter().filter(|cell| cell.excluded.is_none());
         let block = cells().map(machines_of).max().unwrap_or(1).max(1);
         let blocks = cells().map(|cell| cell.spec.cluster.nodes.len() / block).min().unwrap_or(1);
-        let places = Self { most, block, blocks: blocks.clamp(1, most.max(1)) };
+        // A repeat has one block; without rungs there are no more in use than repeats.
+        let repeats = plan.runs.iter().map(|run| run.repeat as usize + 1).max().unwrap_or(1);
+        let useful = if plan.search.is_some() { most } else { most.min(repeats) };
+        let places = Self { most, block, blocks: blocks.clamp(1, useful.max(1)) };
         let mut kinds: Vec<Occupied> = Vec::new();
         for run in &plan.runs {
             let occupied = places.occupied(plan, run);
@@ -148,7 +152,8 @@ impl Places {
 
     /// Says where two names may be one machine.
     pub(crate) fn warn_of_namesakes(&self, plan: &Plan, environment: &Environment, console: &Console) {
-        let mut known: Vec<(String, String)> = Vec::new();
+        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let mut known: Vec<(String, String)> = vec![("this machine".to_owned(), own)];
         for node in self.machines(plan) {
             let Some(facts) = environment.facts(&node) else { continue };
             if let Some((other, host)) = known.iter().find(|(_, host)| *host == facts.host) {
@@ -208,9 +213,17 @@ fn machines_of(cell: &Cell) -> usize {
 /// Whether ranks are on the driver's machine, or send through it.
 fn needs_the_driver(spec: &RunSpec) -> bool {
     let cluster = &spec.cluster;
-    let here = |node: Option<&Node>| node.is_none_or(|node| node.access == Access::Local);
+    let here = |node: Option<&Node>| {
+        node.is_none_or(|node| node.access == Access::Local || is_loopback(&host_of(node)))
+    };
     cluster.tunnel != Tunnel::None
         || cluster.seats.iter().any(|seat| here(cluster.nodes.get(seat.node as usize)))
+}
+
+/// Whether a name means this machine wherever it is used.
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse().map(|address: IpAddr| address.is_loopback());
+    address.unwrap_or_else(|_| host == "localhost" || host.starts_with("localhost."))
 }
 
 #[cfg(test)]
@@ -258,6 +271,7 @@ mod tests {
         for (nodes, words) in [
             ("use = [\"lab[1-3]*2\"]\nworkers = 4", "the largest has 2 of the machines"),
             ("use = [\"local*2\"]", "this machine also evaluates"),
+            ("use = [\"localhost*2\"]\nworkers = 2", "this machine also evaluates"),
             ("use = [\"lab[1-2]*2\"]\nworkers = 2\ntunnel = \"ssh\"", "travel through it"),
         ] {
             let Err(Failure::Fault { exit, error, cure }) = Places::of(&plan(nodes), 2) else {

@@ -4,7 +4,7 @@ use super::Sweep;
 use super::outcome::{Attempted, lost};
 use crate::exit::{Exit, Failure};
 use crate::output::human;
-use crate::queue::{Ended, Fate, JobFolder, Queue, Receipt, Standing, Submitted, Ticket, When};
+use crate::queue::{Ended, Fate, JobFolder, Queue, Receipt, Standing, Ticket, When};
 use crate::resume;
 use crate::reuse::Decision;
 use launch::Update;
@@ -42,13 +42,12 @@ impl Sweep<'_> {
                 return Ok(left());
             }
             let spec = &self.plan.cells[run.cell].spec;
-            let Submitted { number, when } =
-                queue.find_or_submit(&folder, spec, || self.ticket(run, id, decision)).await?;
+            let job = queue.find_or_submit(&folder, spec, || self.ticket(&folder, run, id, decision)).await?;
             drop(turn);
-            self.progress.queued(run, &format!("job {number} is submitted"));
+            self.progress.queued(run, &format!("job {} is submitted", job.number));
             let tell = |standing: &Standing| self.progress.queued(run, &standing.words());
             let fate = tokio::select! {
-                fate = queue.wait(&folder, &number, tell) => fate,
+                fate = queue.wait(&folder, &job, tell) => fate,
                 () = stop.at_next_step.cancelled() => return Ok(left()),
             };
             let ended = match fate {
@@ -59,13 +58,13 @@ impl Sweep<'_> {
                     ));
                 }
             };
-            let job = TakenJob { folder: &folder, ended: &ended, receipt: folder.receipt() };
-            let attempted = self.take_over(&job, run, id, decision).await?;
+            let taken = TakenJob { folder: &folder, ended: &ended, receipt: folder.receipt() };
+            let attempted = self.take_over(&taken, run, id, decision).await?;
             folder.remove()?;
-            queue.has_taken(&number);
-            self.warn_of_kinds(queue, job.receipt.as_ref());
+            queue.has_taken(&job.number);
+            self.warn_of_kinds(queue, taken.receipt.as_ref());
             // What went wrong before this driver came is repeated, as is what the store has of it.
-            if when == When::BeforeAndEnded && !is_result(&attempted.end) && !attempted.as_ordered {
+            if job.when == When::BeforeAndEnded && !is_result(&attempted.end) && !attempted.as_ordered {
                 continue;
             }
             return Ok(attempted);
@@ -82,11 +81,12 @@ impl Sweep<'_> {
         }
     }
 
-    fn ticket(&self, run: &Run, id: &RunId, decision: &Decision) -> Ticket {
+    fn ticket(&self, folder: &JobFolder, run: &Run, id: &RunId, decision: &Decision) -> Ticket {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let before = resume::attempts(self.store, &Self::continued(id, decision));
         Ticket {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            job: folder.job_of(id.as_str()),
             title: format!("{}, repeat {}", self.plan.cells[run.cell].label, run.repeat + 1),
             argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
             submitted: human::now(),
@@ -117,21 +117,41 @@ impl Sweep<'_> {
         self.store.record_surroundings(attempt, started, &decision.surroundings).await?;
         let directory = self.store.attempt_directory(id, self.store.attempt_number(attempt).await?);
         let mut end = job.end(&directory);
-        if let Err(why) = self.take_files(job.folder, &directory, attempt, run).await? {
+        let whole = end.detail.clone();
+        let left_behind = match self.take_files(job.folder, &directory, attempt, run).await? {
+            Taken::Whole => None,
             // Of a job that was killed the last event may be half there.
-            if is_result(&end) {
-                lost(&mut end, &why);
+            Taken::Torn(why) => {
+                if job.receipt.is_some() && !job.is_cut_short() {
+                    lost(&mut end, &why);
+                }
+                None
             }
-        }
+            Taken::LeftBehind(why) => {
+                lost(&mut end, &why);
+                Some(why)
+            }
+        };
         for note in job.receipt.iter().flat_map(|receipt| &receipt.notes) {
             self.store.record_note(attempt, note.time, &note.state, &note.text).await?;
         }
         let where_it_was = format!("Slurm's job {}{}", job.ended.number, job.place());
         self.store.record_note(attempt, started, "note", &where_it_was).await?;
         let of_the_run = job.receipt.as_ref().filter(|_| !job.is_cut_short());
-        let as_ordered =
-            of_the_run.is_some_and(|receipt| receipt.as_ordered) && end.state != RunState::Interrupted;
+        // Where its records are whole.
+        let as_ordered = of_the_run.is_some_and(|receipt| receipt.as_ordered)
+            && end.state != RunState::Interrupted
+            && end.detail == whole;
         self.record_end(attempt, &end, as_ordered).await?;
+        if let Some(why) = left_behind {
+            let failure = Failure::new(
+                Exit::Store,
+                format!("the result of job {} is not taken: {why}", job.ended.number),
+            );
+            return Err(failure.cure(
+                "the job's folder keeps it; make room, and run the same command again: it takes the result",
+            ));
+        }
         if matches!(end.state, RunState::Done | RunState::Diverged) {
             resume::delete_checkpoints(self.store, &Self::continued(id, decision), &directory);
         }
@@ -140,20 +160,21 @@ impl Sweep<'_> {
         Ok(Attempted { end, may_do_better, as_ordered, is_left: false })
     }
 
-    /// Brings the files of an attempt to their place, and its events into the store. The inner error says why not all of them came.
+    /// Brings the files of an attempt to their place, and its events into the store.
     async fn take_files(
         &self,
         folder: &JobFolder,
         directory: &Path,
         attempt: AttemptId,
         run: &Run,
-    ) -> Result<Result<(), String>, StoreError> {
+    ) -> Result<Taken, StoreError> {
         if let Err(error) = folder.hand_over(directory) {
-            return Ok(Err(format!("its files cannot be brought to {}: {error}", directory.display())));
+            let why = format!("its files cannot be brought to {}: {error}", directory.display());
+            return Ok(Taken::LeftBehind(why));
         }
         let mut events = match EventLog::events(directory) {
             Ok(events) => events,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Taken::Torn(error.to_string())),
         };
         loop {
             let mut batch = Vec::new();
@@ -173,16 +194,25 @@ impl Sweep<'_> {
             let is_last = batch.len() < BATCH;
             self.progress.update(run, &Update::Events(batch));
             match torn {
-                Some(why) => return Ok(Err(why)),
-                None if is_last => return Ok(Ok(())),
+                Some(why) => return Ok(Taken::Torn(why)),
+                None if is_last => return Ok(Taken::Whole),
                 None => {}
             }
         }
     }
 }
 
+/// What came of the files of an attempt.
+enum Taken {
+    Whole,
+    /// Its events end in the middle, or cannot be read: why.
+    Torn(String),
+    /// They are where they were, whole: why.
+    LeftBehind(String),
+}
+
 /// Whether an attempt came to the end of its run.
-fn is_result(end: &AttemptEnd) -> bool {
+pub(crate) fn is_result(end: &AttemptEnd) -> bool {
     matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged)
 }
 

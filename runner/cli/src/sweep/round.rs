@@ -138,6 +138,9 @@ impl Sweep<'_> {
         // Its driver may have been killed between its end and this.
         let directory = self.store.shown_directory(&finished.run).await?.unwrap_or_default();
         resume::delete_checkpoints(self.store, std::slice::from_ref(&finished.run), &directory);
+        if let Pace::Queued(queue) = self.pace {
+            queue.folder(&planned.decision.identity).remove()?;
+        }
         self.store.record_reuse(planned.id, &finished.run).await?;
         self.progress.reused(self.plan, planned.run);
         Ok(())

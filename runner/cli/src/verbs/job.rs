@@ -30,6 +30,9 @@ pub(crate) struct JobArgs {
     /// The job's folder.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
+    /// The name under which it was submitted.
+    #[arg(long)]
+    name: String,
 }
 
 /// Makes the run of a job's folder.
@@ -38,8 +41,19 @@ pub(crate) fn execute(args: &JobArgs, context: &Context<'_>) -> Result<Exit, Fai
     let ticket = folder.ticket().map_err(|failure| {
         failure.cure("`bakeoff job` is started by the queue for `bakeoff run RECIPE --submit slurm`; its folder must be on a shared disk")
     })?;
-    // The queue started it twice.
-    if folder.receipt().is_some() {
+    if ticket.version != env!("CARGO_PKG_VERSION") {
+        let what = format!(
+            "the run was submitted by bakeoff {}, and this is {}",
+            ticket.version,
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(
+            Failure::new(Exit::Preflight, what).cure("run the same command again: it submits the run anew")
+        );
+    }
+    // An earlier driver was killed before it knew of this job, and the run was submitted again; or the queue started it twice.
+    if ticket.job != args.name || !folder.claim()? {
+        context.console.say("another job has this run");
         return Ok(Exit::Done);
     }
     wait(async {
@@ -87,9 +101,6 @@ fn refused(failure: &Failure) -> Receipt {
 
 async fn trained(ticket: &Ticket, folder: &JobFolder, context: &Context<'_>) -> Result<Receipt, Failure> {
     let session = Session::listen(context.console, &context.global.store)?;
-    std::fs::create_dir_all(folder.attempt()).map_err(|error| {
-        Failure::new(Exit::of_file(&error), format!("{} cannot be made: {error}", folder.attempt().display()))
-    })?;
     let plan = placed(ticket.plan.clone())?;
     let mut environment = Environment::of(&plan, context).await?;
     let receipt = trained_there(
@@ -117,7 +128,10 @@ async fn trained_there(
     means: Means<'_>,
 ) -> Result<Receipt, Failure> {
     let Means { environment, session, context } = means;
-    let spec = &plan.cells[0].spec;
+    let (Some(cell), Some(run)) = (plan.cells.first(), plan.runs.first()) else {
+        return Err(Failure::new(Exit::Internal, "the ticket has no run"));
+    };
+    let spec = &cell.spec;
     let found = environment.surroundings(spec)?;
     let same = [
         (&found.data, &ticket.surroundings.data, "data"),
@@ -143,15 +157,16 @@ async fn trained_there(
     let execution = Execution {
         plan,
         spec,
-        seed: plan.runs[0].seed,
+        seed: run.seed,
         directory: &directory,
         environment,
         resume: resume::continuation(&ticket.before, spec),
     };
     let outcome = sweep::execute(execution, session.stop(), updates).await;
     let may_do_better = sweep::is_of_the_infrastructure(&outcome);
-    let as_ordered = outcome.as_ref().is_ok_and(|outcome| outcome.as_ordered);
+    let ordered = outcome.as_ref().is_ok_and(|outcome| outcome.as_ordered);
     let mut end = sweep::ended(outcome, begun);
+    let detail = end.detail.clone();
     let notes = match recording.await {
         Ok(Ok(notes)) => notes,
         Ok(Err(error)) => return Err(error.into()),
@@ -160,6 +175,7 @@ async fn trained_there(
     if let Some(why) = sweep::changed_data(&spec.dataset.source, &found.data).await {
         sweep::changed(&mut end, &why);
     }
+    let as_ordered = ordered && end.detail == detail;
     let machines = machines(plan, environment);
     Ok(Receipt { started, end, may_do_better, as_ordered, machines, hardware: found.hardware, notes })
 }

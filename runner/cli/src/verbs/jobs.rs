@@ -55,7 +55,7 @@ impl Job {
 
     fn of(folder: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<Self> {
         let ticket = folder.ticket().ok()?;
-        let standing = standings.map(|standings| standings.get(&folder.name()));
+        let standing = standings.map(|standings| standings.get(&ticket.job));
         let (state, words) = match (standing, folder.receipt()) {
             (Some(Some(standing)), _) => (JobState::InTheQueue, standing.words()),
             (_, Some(receipt)) => (JobState::Ended, format!("ended: {}", receipt.end.state.name())),
@@ -117,7 +117,7 @@ pub(super) fn write(out: &mut String, jobs: &[Job], width: usize) {
     commands.sort_unstable();
     commands.dedup();
     for command in commands {
-        let _ = writeln!(out, "  takes results, and submits what has none: {command}");
+        let _ = writeln!(out, "  takes results, submits runs without one: {command}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
 use crate::progress::Progress;
-use crate::queue::{Options, Queue, QueueKind};
+use crate::queue::{Options, Queue, QueueKind, Wanted};
 use crate::repository;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::{Session, Work};
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_budget: Option<Duration>,
     /// Make up to N runs at once, on machines that they do not share; with --submit, have up to N jobs in the queue.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "time_budget")]
     jobs: Option<u32>,
     /// Make each run a job of this queue; options for `sbatch` come after `--`.
     #[arg(long, value_name = "QUEUE", conflicts_with = "time_budget")]
@@ -121,8 +121,9 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         let (mut environment, pace, work) = match (args.submit, places) {
             (Some(QueueKind::Slurm), _) => {
                 let environment = Environment::in_front_of_a_queue(options.asked())?;
-                let queue = Queue::open(store_folder, options, args.jobs, console).await?;
-                (environment, Pace::Queued(queue), Work::Waiting)
+                let wanted = Wanted { most: args.jobs, fresh: args.fresh };
+                let queue = Queue::open(store_folder, options, wanted, console).await?;
+                (environment, Pace::Queued(Box::new(queue)), Work::Waiting)
             }
             (None, Some(places)) => {
                 let environment = Environment::with(&plan, &places.machines(&plan), context).await?;
@@ -218,16 +219,14 @@ pub(crate) async fn train(
     let estimate = to_train(plan, Some(&decisions), &durations);
     // How long jobs wait is not known.
     if let Some(estimate) = estimate.filter(|_| !environment.is_in_front_of_a_queue()) {
-        context.console.say(&estimate.words());
+        context.console.say(&estimate.at_once(training.pace.blocks()).words());
     }
     let id = begin(training).await?;
     let heartbeats = store.keep_alive(&id);
     let nodes = nodes(&training.pace.machines(plan), environment, store).await?;
     let progress = Progress::begin(context.global.progress, context.console, plan);
     progress.publish(store.folder(), plan, &id);
-    if let Pace::AtOnce(places) = training.pace {
-        progress.at_once(places.blocks());
-    }
+    progress.at_once(training.pace.blocks());
     let sweep = Sweep {
         plan,
         decisions: &decisions,

@@ -5,10 +5,11 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::output::table::Sheet;
 use crate::output::{self, Console, human};
-use crate::queue::{self, JobFolder, Options, Queue, Shape};
+use crate::queue::{self, JobFolder, Options, Queue, Shape, Standing};
 use crate::reuse::{self, Action, Reuse};
+use crate::sweep::is_result;
 use recipe::Plan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::{Store, StoreError};
 
@@ -33,6 +34,8 @@ pub(crate) async fn show(
     if let Some(store) = store {
         store.close().await;
     }
+    // Without a queue the folders alone tell.
+    let standings = queue::standings().await.ok();
     let mut sheet = Sheet::new(&["run", "repeat", "nodes", "tasks/node", "what"]).right(&[1, 2, 3]);
     let mut commands = BTreeSet::new();
     let mut new = 0;
@@ -42,18 +45,19 @@ pub(crate) async fn show(
         let job = JobFolder::of(&queue::jobs_of(folder), &decision.identity);
         let what = match &decision.action {
             Action::Reuse(_) => "finished before and reused".to_owned(),
-            Action::Run | Action::Repeat | Action::Resume(_) => standing(&job).unwrap_or_else(|| {
-                new += 1;
-                let words = options.arguments(shape, "bakeoff-ID", Path::new("ID/slurm.log"));
-                let words: Vec<String> =
-                    words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-                commands.insert(format!("sbatch {} ID/job.sh", words.join(" ")));
-                if plan.is_certain(run) {
-                    "a new job".to_owned()
-                } else {
-                    "a new job, if it is needed".to_owned()
-                }
-            }),
+            Action::Run | Action::Repeat | Action::Resume(_) => standing(&job, standings.as_ref())
+                .unwrap_or_else(|| {
+                    new += 1;
+                    let words = options.arguments(shape, "bakeoff-ID", Path::new("ID/slurm.log"));
+                    let words: Vec<String> =
+                        words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+                    commands.insert(format!("sbatch {} ID/job.sh", words.join(" ")));
+                    if plan.is_certain(run) {
+                        "a new job".to_owned()
+                    } else {
+                        "a new job, if it is needed".to_owned()
+                    }
+                }),
         };
         let counts =
             [u64::from(run.repeat) + 1, shape.nodes as u64, shape.tasks as u64].map(human::thousands);
@@ -68,14 +72,18 @@ pub(crate) async fn show(
     Ok(Exit::Done)
 }
 
-/// What became of a run that was submitted before.
-fn standing(job: &JobFolder) -> Option<String> {
-    job.ticket().ok()?;
+/// What becomes of a run that was submitted before; `None` if it is submitted anew.
+fn standing(job: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<String> {
+    let ticket = job.ticket().ok()?;
     let number = job.number().map_or_else(String::new, |number| format!(" {number}"));
-    Some(match job.receipt() {
-        Some(receipt) => format!("the result of job{number} is taken: {}", receipt.end.state.name()),
-        None => format!("job{number} was submitted before"),
-    })
+    match (standings.map(|standings| standings.get(&ticket.job)), job.receipt()) {
+        (Some(Some(standing)), _) => Some(standing.words()),
+        (_, Some(receipt)) if is_result(&receipt.end) || receipt.as_ordered => {
+            Some(format!("the result of job{number} is taken: {}", receipt.end.state.name()))
+        }
+        (None, None) => Some(format!("job{number} was submitted before; `squeue` does not say more")),
+        (Some(None) | None, _) => None,
+    }
 }
 
 /// Says which jobs stay in the queue, and what can be done with them.

@@ -48,9 +48,7 @@ impl Supervisor {
         let links = || self.dropped_links().filter_map(|planned| Some((planned, planned.link()?.map(Rank))));
         let exact = |(_, link): &(PlannedFault, [Rank; 2])| ends.iter().all(|end| link.contains(end));
         let together = self.rules.strategy.kind().profile().pace == StepPace::Common;
-        let near =
-            |(_, link): &(PlannedFault, [Rank; 2])| together || ends.iter().any(|end| link.contains(end));
-        let (planned, _) = links().find(exact).or_else(|| links().find(near))?;
+        let (planned, _) = links().find(exact).or_else(|| links().next().filter(|_| together))?;
         let culprit = Some(Rank(planned.rank));
         let place = self.ranks.get(waiting.index()).and_then(super::rank::RankState::place);
         Some(Fault { culprit, place, cause: Cause::Unlinked { planned, waiting, reason: reason.clone() } })

@@ -77,6 +77,14 @@ impl Threads {
         whole
     }
 
+    /// Those of a job whose machines are not known yet: its cores are those that it asks for, and it evaluates where its first ranks are.
+    pub(crate) fn of_job(cluster: &Cluster, stops_at_target: bool, given: Option<u32>) -> Self {
+        let worker = given.unwrap_or(1);
+        let first = cluster.seats.iter().filter(|seat| seat.node == 0 && seat.role == Role::Worker);
+        let evaluator = if stops_at_target { 1 } else { worker.saturating_mul(first.count() as u32).max(1) };
+        Self { worker, evaluator, evaluate_at_once: stops_at_target }
+    }
+
     /// In words: `2 per worker, 4 for evaluation after the run`.
     pub(crate) fn words(&self) -> String {
         let when = if self.evaluate_at_once { "beside the run" } else { "after the run" };

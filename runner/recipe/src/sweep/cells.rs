@@ -106,11 +106,18 @@ impl<'a> CellBuilder<'a> {
         let cluster = largest.get(&draft.condition).unwrap_or(&spec.cluster);
         let given = assign::THREADS.of(&draft.settings).map(|threads| threads as u32);
         let stops = spec.train.target.is_some_and(|target| target.stop);
+        if self.machine.machines.are_queued_for() {
+            return Threads::of_job(cluster, stops, given);
+        }
         Threads::of_cluster(cluster, self.machine.cores, stops, given)
     }
 
     /// More busy threads than cores: their times would measure the operating system's scheduler.
     fn busy(&self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
+        if self.machine.machines.are_queued_for() {
+            // A job asks for a core for each thread.
+            return None;
+        }
         let threads = spec.threads.worker;
         let loads = Load::of_nodes(&spec.cluster, self.machine.cores);
         let busiest = loads.iter().find(|load| load.ranks.workers.saturating_mul(threads) > load.cores)?;
