@@ -164,6 +164,10 @@ fn a_driver_that_goes_leaves_its_jobs_and_a_later_one_takes_them() {
     let left =
         first.stderr.lines().find(|line| line.contains("in the queue: the same command")).unwrap_or_default();
     assert!(left.contains("`scancel "), "{}", first.stderr);
+    // A job of another name, which an earlier `sbatch` brings late, trains nothing.
+    let folder = folders(&desk)[0].display().to_string();
+    let stray = desk.run(["job", &folder, "--name", "bakeoff-of-another"]).unwrap().with_code(0).unwrap();
+    assert!(stray.stderr.contains("another job has this run"), "{}", stray.stderr);
     // The second is killed while it waits.
     drop(start());
     let last = run(&lab, &desk, &SUBMIT).with_code(0).unwrap();
@@ -171,6 +175,14 @@ fn a_driver_that_goes_leaves_its_jobs_and_a_later_one_takes_them() {
     assert!(before.len() == 4 && after.is_subset(&before), "{before:?} {after:?}");
     assert_eq!(desk.weights().unwrap().len(), 4);
     assert!(folders(&desk).is_empty() && jobs(&lab).is_empty());
+    // A driver that makes all runs again gets no job, and no result, of an earlier driver.
+    let fresh = [&SUBMIT[..], &["--fresh"]].concat();
+    let driver = DriverProcess::start(queued(&lab, &desk, &fresh)).unwrap();
+    all_are_there().unwrap();
+    driver.signal(Signal::INT).unwrap();
+    let left = numbers(&driver.end(PATIENCE).unwrap().with_code(130).unwrap().stderr);
+    let again = numbers(&run(&lab, &desk, &fresh).with_code(0).unwrap().stderr);
+    assert!(left.len() == 4 && again.len() == 4 && left.is_disjoint(&again), "{left:?} {again:?}");
 }
 
 #[test]

@@ -219,6 +219,9 @@ fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
     if *check == DOCS {
         child = child.variable("RUSTDOCFLAGS", "-D warnings");
     }
+    if *check == NEXTEST || *check == NEXTEST_QUICK {
+        child = child.variable("NEXTEST_TEST_THREADS", at_once().to_string());
+    }
     if let Some(chromium) = &tools.chromium {
         child = child.variable(tools::CHROMIUM_VARIABLE, chromium);
     }
@@ -229,6 +232,12 @@ fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
         child = child.variable(tools::SSHD_VARIABLE, sshd);
     }
     child
+}
+
+/// Tests at once: half as many again as there are cores, because end-to-end tests wait half of their time.
+fn at_once() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores + cores.div_ceil(2)
 }
 
 #[cfg(test)]
