@@ -2,7 +2,7 @@
 
 use super::error::{HostError, HostFault};
 use super::hosts::Hosts;
-use super::launcher::{ClockReading, READINGS, read_clock};
+use super::launcher::{ClockReading, read_clock};
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request};
 use crate::{FreeResources, LaunchError, NetworkFacts, NodeFacts, WorkerBinary, data_digest};
@@ -129,8 +129,7 @@ impl Hosts {
                 _ => None,
             };
             let (network, wall_clock) = network(&link, door.as_ref().ok().map(SocketAddr::ip)).await;
-            let clock =
-                read_clock(&link, READINGS).await.unwrap_or(ClockReading { ahead: 0, error: u64::MAX });
+            let clock = read_clock(&link).await.unwrap_or(ClockReading { ahead: 0, error: u64::MAX });
             doors.extend(door.as_ref().ok().map(|door| (link.clone(), *door)));
             states.push(HostState {
                 node: node.clone(),

@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// Readings of a host's clock before an attempt; the one with the shortest way decides.
-pub(super) const READINGS: usize = 16;
-/// The same while ranks train there.
-const READINGS_BETWEEN: usize = 4;
+/// Readings of a host's clock at a time; the one with the shortest way decides.
+const READINGS: usize = 16;
+/// A clock that is known no better than this is noted; the page names the error of all.
+const COARSE: Duration = Duration::from_millis(5);
 
 /// Runs the ranks of an attempt on connected hosts.
 pub(crate) struct HostsLauncher {
@@ -151,7 +151,7 @@ impl HostsLauncher {
             other => return Err(unexpected(&link, &other)),
         };
         let data = self.hosts.data(node, &opening.spec.dataset.source);
-        let clock = read_clock(&link, READINGS).await?;
+        let clock = read_clock(&link).await?;
         let resume = self.state(index, &link, opening).await?;
         let place = NodePlace { sockets, directory, data, resume };
         Ok(OpenNode { worker: self.hosts.worker(node), link, place, door, clock })
@@ -167,9 +167,9 @@ fn unexpected(link: &HostLink, reply: &Reply) -> LaunchError {
 
 /// Compares a host's clock with this machine's, after Cristian (1989): the reading with the shortest round trip decides, and half
 /// of the trip bounds its error.
-pub(super) async fn read_clock(link: &HostLink, readings: usize) -> Result<ClockReading, LaunchError> {
+pub(super) async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchError> {
     let mut best = ClockReading { ahead: 0, error: u64::MAX };
-    for _ in 0..readings {
+    for _ in 0..READINGS {
         let before = crate::agent::monotonic();
         let Reply::Clock(there) = link.request(Request::Clock, Vec::new()).await? else { continue };
         let after = crate::agent::monotonic();
@@ -215,9 +215,11 @@ impl Launcher for HostsLauncher {
                 (*rank, door.map_or(Route::Tunnel, Route::Door))
             };
             let bound = Duration::from_nanos(open.clock.error);
-            let name = &open.link.node.name;
-            // Fails when the attempt is over.
-            let _ = self.note.send(format!("the clock of {name} is known to within {bound:.1?}"));
+            if bound > COARSE {
+                let name = &open.link.node.name;
+                // Fails when the attempt is over.
+                let _ = self.note.send(format!("the clock of {name} is only known to within {bound:.1?}"));
+            }
             let routes = away.map(route).collect();
             open.link.request(Request::Route { attempt: self.attempt, routes }, Vec::new()).await?;
         }
@@ -278,7 +280,7 @@ impl Launcher for HostsLauncher {
             tokio::spawn(async move {
                 let read = link.request(Request::Host { attempt, node, at }, Vec::new()).await;
                 let Ok(Reply::Host(Some(record))) = read else { return };
-                let now = read_clock(&link, READINGS_BETWEEN).await;
+                let now = read_clock(&link).await;
                 let clock_error = now.map_or(begun.error, |now| now.error_of(begun));
                 // Fails when the attempt is over.
                 let _ = reading.send(HostRecord { clock_error: Some(Nanos(clock_error)), ..record });
