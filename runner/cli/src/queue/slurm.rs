@@ -25,11 +25,28 @@ pub(crate) struct Standing {
     pub(crate) nodes: String,
 }
 
+/// Reasons for waiting that do not pass by themselves.
+const NEVER: [&str; 7] = [
+    "AssocMaxWallDurationPerJobLimit",
+    "BadConstraints",
+    "DependencyNeverSatisfied",
+    "JobHeldAdmin",
+    "JobHeldUser",
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+];
+
 impl Standing {
     /// `job 17 is pending (Resources)`, `job 17 is running on n1`.
     pub(crate) fn words(&self) -> String {
         let state = self.state.to_lowercase();
         let more = match (self.state.as_str(), self.nodes.is_empty(), self.reason.as_str()) {
+            ("PENDING", _, reason) if NEVER.contains(&reason) => {
+                format!(
+                    " and will not begin ({reason}): cancel it with `scancel {}`, and give other options",
+                    self.number
+                )
+            }
             ("PENDING", _, reason) if !reason.is_empty() && reason != "None" => format!(" ({reason})"),
             ("PENDING", ..) | (_, true, _) => String::new(),
             _ => format!(" on {}", self.nodes),
@@ -226,6 +243,8 @@ mod tests {
         let words: Vec<String> = found.values().map(Standing::words).collect();
         assert_eq!(words, ["job 17 is pending (Resources)", "job 18 is running on n[1-2]"]);
         assert_eq!(found["bakeoff-ab"].number, "17");
+        let held = &read_standings("19|bakeoff-ef|PENDING|PartitionTimeLimit|\n")["bakeoff-ef"];
+        assert!(held.words().contains("will not begin (PartitionTimeLimit): cancel it with `scancel 19`"));
     }
 
     #[test]

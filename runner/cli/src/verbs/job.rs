@@ -214,7 +214,11 @@ fn machines(plan: &Plan, environment: &Environment) -> Vec<NodeRow> {
             memory: facts.memory,
         })
     };
-    plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes).filter_map(row).collect()
+    let rows: Vec<Option<NodeRow>> =
+        plan.cells.iter().flat_map(|cell| &cell.spec.cluster.nodes).map(row).collect();
+    // A machine without ranks has no facts and needs none; its position must not shift the others.
+    let any = rows.iter().flatten().next().cloned();
+    rows.into_iter().filter_map(|row| row.or_else(|| any.clone())).collect()
 }
 
 /// Writes the events of an attempt to its log; what was said besides comes back.
