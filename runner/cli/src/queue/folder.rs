@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use store::{AttemptEnd, NodeRow};
+use store::{AttemptEnd, NodeRow, RunState};
 
 /// What a job is to run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,6 +48,13 @@ pub(crate) struct Receipt {
     pub(crate) hardware: String,
     /// What it said to users, each at its time.
     pub(crate) notes: Vec<JobNote>,
+}
+
+impl Receipt {
+    /// Whether the run came to its end, or ended as its recipe says.
+    pub(crate) fn is_of_a_result(&self) -> bool {
+        self.as_ordered || matches!(self.end.state, RunState::Done | RunState::Degraded | RunState::Diverged)
+    }
 }
 
 /// Something that a job said to users.
@@ -134,6 +141,11 @@ impl JobFolder {
 
     pub(crate) fn ticket(&self) -> Result<Ticket, Failure> {
         self.read("ticket.json").map_err(|error| self.fault("ticket.json", "read", &error))
+    }
+
+    /// Whether there is a ticket, which may be one that cannot be read.
+    pub(crate) fn has_ticket(&self) -> bool {
+        self.path.join("ticket.json").exists()
     }
 
     /// Makes the folder anew, with ticket and script.

@@ -5,7 +5,7 @@ use recipe::RunSpec;
 use std::ffi::OsString;
 
 /// Options of which the result does not depend: for how long, on whose account, how soon.
-const HARMLESS: [&str; 20] = [
+const HARMLESS: [&str; 27] = [
     "-t",
     "--time",
     "--time-min",
@@ -25,11 +25,18 @@ const HARMLESS: [&str; 20] = [
     "--kill-on-invalid-dep",
     "-d",
     "--dependency",
+    "--mem",
+    "--mem-per-cpu",
     "-Q",
+    "--quiet",
+    "-v",
+    "--verbose",
+    "--no-requeue",
+    "--parsable",
 ];
 
 /// Options that a job has from bakeoff, and why.
-const OURS: [(&str, &str, &str); 13] = [
+const OURS: [(&str, &str, &str); 14] = [
     ("-N", "--nodes", "the number of nodes follows from `nodes.use` and `nodes.workers`"),
     ("-n", "--ntasks", "the number of tasks follows from `nodes.use` and `nodes.workers`"),
     ("", "--ntasks-per-node", "it follows from `nodes.use` and `nodes.workers`"),
@@ -41,8 +48,22 @@ const OURS: [(&str, &str, &str); 13] = [
     ("", "--wrap", "the job's script is `bakeoff`'s"),
     ("", "--requeue", "`limits.retries` says how often a run is tried again"),
     ("", "--test-only", "`--dry-run` shows the jobs"),
+    ("", "--signal", "a job is asked to end in order a minute before its time is up"),
     ("-M", "--clusters", "the queue of another cluster is not looked at"),
     ("-H", "--hold", "a job that is held never begins"),
+];
+
+/// Short forms of options that are a part of a run's identity.
+const SHORT: [(&str, &str); 9] = [
+    ("-C", "--constraint"),
+    ("-G", "--gpus"),
+    ("-L", "--licenses"),
+    ("-c", "--cpus-per-task"),
+    ("-m", "--distribution"),
+    ("-p", "--partition"),
+    ("-s", "--oversubscribe"),
+    ("-w", "--nodelist"),
+    ("-x", "--exclude"),
 ];
 
 /// Whether a job shares its nodes; one of them is given by the user, or nodes are the job's alone.
@@ -83,7 +104,11 @@ impl Options {
         for (place, option) in grouped(words).into_iter().enumerate() {
             let name = option.name();
             let refused = |what: String, cure: &str| Err(Failure::new(Exit::Usage, what).cure(cure));
-            if !name.starts_with('-') || option.words.len() > 2 || place == 0 && !words[0].starts_with('-') {
+            if name == "--"
+                || !name.starts_with('-')
+                || option.words.len() > 2
+                || place == 0 && !words[0].starts_with('-')
+            {
                 let word = option.words.last().map_or("", String::as_str);
                 return refused(
                     format!("`{word}` after `--` is no option of `sbatch`"),
@@ -114,11 +139,8 @@ impl Options {
     /// The words that decide on which machines, and how, a run is made: a part of its identity, because its machines are not known before.
     pub(crate) fn asked(&self) -> String {
         let options = grouped(&self.words);
-        let mut kept: Vec<String> = options
-            .iter()
-            .filter(|option| !HARMLESS.contains(&option.name()))
-            .map(|option| option.words.join(" "))
-            .collect();
+        let mut kept: Vec<String> =
+            options.iter().filter(|option| !HARMLESS.contains(&option.name())).map(Grouped::whole).collect();
         kept.sort();
         let mut words = vec!["a job of Slurm".to_owned()];
         words.extend(kept);
@@ -179,6 +201,21 @@ impl Grouped<'_> {
     }
 }
 
+impl Grouped<'_> {
+    /// One spelling of all: `--partition=short` of `-p short`, `-pshort` and `--partition short`.
+    fn whole(&self) -> String {
+        let name = self.name();
+        let long = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| *long);
+        let first = self.words.first().map_or("", String::as_str);
+        let joined =
+            first.get(name.len()..).map(|rest| rest.trim_start_matches('=')).filter(|rest| !rest.is_empty());
+        match joined.or_else(|| self.words.get(1).map(String::as_str)) {
+            Some(value) => format!("{long}={value}"),
+            None => long.to_owned(),
+        }
+    }
+}
+
 /// The option of a known name that this one begins, which `sbatch` would take it for.
 fn abbreviated(name: &str) -> Option<&'static str> {
     let known = || OURS.iter().map(|(_, long, _)| *long).chain(HARMLESS).chain(SHARING);
@@ -224,15 +261,23 @@ mod tests {
     fn a_run_knows_its_partition_and_not_its_time() {
         let asked = |words| options(words).unwrap().asked();
         assert_eq!(asked(""), "a job of Slurm");
-        assert_eq!(asked("--time=5 -A me -p short"), "a job of Slurm, -p short");
-        assert_eq!(asked("-C fast --partition=short"), "a job of Slurm, --partition=short, -C fast");
+        assert_eq!(asked("--time=5 -A me -p short"), "a job of Slurm, --partition=short");
+        assert_eq!(
+            asked("-C fast --partition=short"),
+            "a job of Slurm, --constraint=fast, --partition=short"
+        );
         assert_eq!(asked("--partition=short -t 9 -C fast"), asked("-C fast --partition=short -t 5"));
+        for same in ["-pshort", "--partition short", "-p short --quiet -v --no-requeue --mem=0"] {
+            assert_eq!(asked(same), asked("-p short"), "{same}");
+        }
     }
 
     #[test]
     fn what_is_no_option_or_bakeoffs_own_is_refused() {
         assert!(refusal("short").contains("`short` after `--` is no option"));
         assert!(refusal("-p short script.sh").contains("`script.sh` after `--` is no option"));
+        assert!(refusal("-- script.sh").contains("`script.sh` after `--` is no option"));
+        assert!(refusal("--signal=USR1@5").contains("to end in order"));
         assert!(refusal("--nodes=3").contains("follows from `nodes.use`"));
         assert!(refusal("-N 3").contains("`-N` cannot be given"));
         assert!(refusal("-ofile").contains("the log lies in the job's folder"));

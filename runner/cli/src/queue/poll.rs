@@ -34,7 +34,7 @@ pub(crate) struct Queue {
     _alone: File,
     turns: tokio::sync::Mutex<()>,
     /// Numbers of the jobs that it waits for.
-    waits_for: Mutex<BTreeSet<String>>,
+    waits_for: Mutex<BTreeMap<String, Instant>>,
     /// Whether jobs of earlier drivers are cancelled, and their results thrown away.
     fresh: bool,
     /// Names of the jobs that it submitted.
@@ -173,6 +173,12 @@ impl Queue {
                 None
             }
             Ok(known) => self.known(folder, known.job),
+            Err(failure) if folder.has_ticket() => {
+                return Err(failure.cure(
+                    "it may be of another version of bakeoff, or broken: cancel its job, if `squeue --me` shows it, remove the folder, and run \
+                     the same command again",
+                ));
+            }
             Err(_) => None,
         };
         let submitted = if let Some(submitted) = found {
@@ -186,7 +192,7 @@ impl Queue {
             Submitted { name: ticket.job, number, when: When::Now }
         };
         folder.keep_number(&submitted.number)?;
-        lock(&self.waits_for).insert(submitted.number.clone());
+        lock(&self.waits_for).insert(submitted.number.clone(), Instant::now());
         Ok(submitted)
     }
 
@@ -223,6 +229,10 @@ impl Queue {
         let end = loop {
             if let Some(why) = self.until_gone(&job.name, &tell).await {
                 return Fate::Silent(why);
+            }
+            // The receipt is written last: more need not be known of a job with a result.
+            if folder.receipt().is_some_and(|receipt| receipt.is_of_a_result()) {
+                break JobEnd { state: "COMPLETED".to_owned(), ..JobEnd::default() };
             }
             match slurm::end_of(&job.number).await {
                 // It is in the queue again, or a look has missed it.
@@ -276,9 +286,18 @@ impl Queue {
         lock(&self.waits_for).remove(number);
     }
 
-    /// The numbers of jobs that are still waited for.
+    /// The numbers of jobs that are still waited for, and were in the queue when it was last looked at.
     pub(crate) fn left(&self) -> Vec<String> {
-        lock(&self.waits_for).iter().cloned().collect()
+        let look = self.looks.borrow();
+        let is_there = |number: &String, since: &Instant| {
+            *since > look.asked || look.jobs.values().any(|standing| standing.number == *number)
+        };
+        let waits_for = lock(&self.waits_for);
+        waits_for
+            .iter()
+            .filter(|(number, since)| is_there(number, since))
+            .map(|(number, _)| number.clone())
+            .collect()
     }
 
     /// Takes in on what machines a job was; all kinds so far, if this one is news and not the first.

@@ -76,17 +76,23 @@ pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("sbatch: ").replace('\n', "; ");
+        if ["timed out", "contact"].iter().any(|words| said.contains(words)) {
+            let what = format!("the queue did not reply, and may have taken a job: {said}");
+            return Err(Failure::new(Exit::Preflight, what).cure(
+                "see whether `sinfo` works; the same command finds what was submitted, and submits the rest",
+            ));
+        }
         return Err(Failure::new(Exit::Preflight, format!("the queue refuses a job: {said}"))
             .cure("name partition, account, time as your cluster wants them: `bakeoff run RECIPE --submit slurm -- --partition=NAME --time=30:00`; with --jobs fewer jobs are in the queue at once"));
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    // `17` or `17;cluster`.
-    let number = said.trim().split(';').next().unwrap_or_default();
+    // `17` or `17;cluster`, after what a site has to say.
+    let last = said.trim().lines().last().unwrap_or_default();
+    let number = last.trim().split(';').next().unwrap_or_default();
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         let what = format!("`sbatch` says `{}` in place of a job's number", said.trim());
-        return Err(
-            Failure::new(Exit::Preflight, what).cure("see with `squeue --me` whether the job is there")
-        );
+        return Err(Failure::new(Exit::Preflight, what)
+            .cure("see with `squeue --me` whether the job is there; then the same command waits for it"));
     }
     Ok(number.to_owned())
 }

@@ -10,7 +10,6 @@ mod round;
 pub(crate) use attempt::{CHANNEL, Execution, execute};
 pub(crate) use outcome::{changed, changed_data, ended, is_of_the_infrastructure};
 pub(crate) use places::Places;
-pub(crate) use queued::is_result;
 
 use crate::durations::Durations;
 use crate::environment::Environment;

@@ -10,7 +10,7 @@ use crate::reuse::Decision;
 use launch::Update;
 use recipe::{Cell, Plan, Run};
 use std::path::{Path, PathBuf};
-use store::{AttemptEnd, AttemptId, EventLog, NewAttempt, NodeId, RunId, RunState, StoreError};
+use store::{AttemptEnd, AttemptId, EventLog, NewAttempt, NodeId, NodeRow, RunId, RunState, StoreError};
 
 /// Events taken over at once.
 const BATCH: usize = 512;
@@ -44,7 +44,12 @@ impl Sweep<'_> {
             let spec = &self.plan.cells[run.cell].spec;
             let job = queue.find_or_submit(&folder, spec, || self.ticket(&folder, run, id, decision)).await?;
             drop(turn);
-            self.progress.queued(run, &format!("job {} is submitted", job.number));
+            let told = match job.when {
+                When::Now => format!("job {} is submitted", job.number),
+                When::Before => format!("job {} was submitted before", job.number),
+                When::BeforeAndEnded => format!("job {} was submitted before, and has ended", job.number),
+            };
+            self.progress.queued(run, &told);
             let tell = |standing: &Standing| self.progress.queued(run, &standing.words());
             let fate = tokio::select! {
                 fate = queue.wait(&folder, &job, tell) => fate,
@@ -110,6 +115,10 @@ impl Sweep<'_> {
         let mut nodes: Vec<NodeId> = Vec::new();
         for machine in machines {
             nodes.push(self.store.record_node(machine).await?);
+        }
+        // A job that never came as far has no machines.
+        for node in spec.cluster.nodes.iter().skip(nodes.len()) {
+            nodes.push(self.store.record_node(&unknown(&node.name)).await?);
         }
         let started = job.receipt.as_ref().map_or_else(human::now, |receipt| receipt.started);
         let new = NewAttempt { started, cluster: &spec.cluster, nodes: &nodes };
@@ -212,8 +221,20 @@ enum Taken {
 }
 
 /// Whether an attempt came to the end of its run.
-pub(crate) fn is_result(end: &AttemptEnd) -> bool {
+fn is_result(end: &AttemptEnd) -> bool {
     matches!(end.state, RunState::Done | RunState::Degraded | RunState::Diverged)
+}
+
+/// A machine of which nothing is known but what the plan calls it.
+fn unknown(name: &str) -> NodeRow {
+    NodeRow {
+        name: name.to_owned(),
+        host: String::new(),
+        system: String::new(),
+        processor: String::new(),
+        cores: 1,
+        memory: 0,
+    }
 }
 
 /// A run that continues without this driver.

@@ -7,7 +7,6 @@ use crate::output::table::Sheet;
 use crate::output::{self, Console, human};
 use crate::queue::{self, JobFolder, Options, Queue, Shape, Standing};
 use crate::reuse::{self, Action, Reuse};
-use crate::sweep::is_result;
 use recipe::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,8 +77,8 @@ fn standing(job: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> 
     let number = job.number().map_or_else(String::new, |number| format!(" {number}"));
     match (standings.map(|standings| standings.get(&ticket.job)), job.receipt()) {
         (Some(Some(standing)), _) => Some(standing.words()),
-        (_, Some(receipt)) if is_result(&receipt.end) || receipt.as_ordered => {
-            Some(format!("the result of job{number} is taken: {}", receipt.end.state.name()))
+        (_, Some(receipt)) if receipt.is_of_a_result() => {
+            Some(format!("the result of job{number} will be taken: {}", receipt.end.state.name()))
         }
         (None, None) => Some(format!("job{number} was submitted before; `squeue` does not say more")),
         (Some(None) | None, _) => None,

@@ -8,7 +8,7 @@ pub(super) const FAULTS: &[Code] = &[
         "a fault as long as the run",
         "A rank that is paused for as long as `limits.run-timeout` lets a run take never continues: the run is out of time before. A pause \
          without `for` is for good, and the run goes the way it goes when a rank hangs. No rank learns that a link has dropped: one that waits \
-         for a message over it gives up after a minute, and the run needs time for that.",
+         for a message over it gives up after a minute, or three where others may come first, and the run needs time for that.",
     ),
     code(
         "R186",
