@@ -138,7 +138,7 @@ fn wide(weights: &[f32]) -> Vec<f64> {
     weights.iter().map(|weight| f64::from(*weight)).collect()
 }
 
-/// The loss of each worker's first step, which all take from the initial weights, is that of its own batch by its own moments.
+/// The loss of each worker's first step, taken from the initial weights, is that of its own batch by its own moments.
 fn check_first_steps(kind: StrategyKind, plan: &Plan, trained: &Trained, initial: &[f64]) {
     let spec = &plan.cells[0].spec;
     let samples: Vec<u32> = (0..SAMPLES as u32).collect();
@@ -146,7 +146,11 @@ fn check_first_steps(kind: StrategyKind, plan: &Plan, trained: &Trained, initial
     let partition = SamplePartition::new(&spec.dataset, plan.runs[0].seed, &samples, &labels, 2);
     let sampler = TrainingPlan::new(spec, partition).sampler;
     let mut found = 0;
-    for step in trained.steps().filter(|step| step.step == 1) {
+    let mut steps: Vec<_> = trained.steps().filter(|step| step.step == 1 && step.loss.is_some()).collect();
+    steps.sort_by_key(|step| step.begin + step.length);
+    // In a pair the other worker may have averaged with one that has stepped.
+    let sure = if kind == StrategyKind::AdPsgd { 1 } else { 2 };
+    for step in steps.into_iter().take(sure) {
         let (Some(own), worker) = (step.loss, step.rank.0 as usize) else { continue };
         let batch: Vec<usize> =
             sampler.batch(1, worker).examples.iter().map(|sample| *sample as usize).collect();
@@ -155,7 +159,7 @@ fn check_first_steps(kind: StrategyKind, plan: &Plan, trained: &Trained, initial
         assert!((f64::from(own) - expected).abs() < 1e-5, "{kind}, worker {worker}: {own} and {expected}");
         found += 1;
     }
-    assert_eq!(found, 2, "{kind}");
+    assert_eq!(found, sure, "{kind}");
 }
 
 #[test]

@@ -59,6 +59,9 @@ impl Job {
         let (state, words) = match (standing, folder.receipt()) {
             (Some(Some(standing)), _) => (JobState::InTheQueue, standing.words()),
             (_, Some(receipt)) => (JobState::Ended, format!("ended: {}", receipt.end.state.name())),
+            (Some(None), None) if folder.number().is_none() => {
+                (JobState::Lost, "was not submitted".to_owned())
+            }
             (Some(None), None) => (JobState::Lost, "left the queue without a result".to_owned()),
             (None, None) => (JobState::Unknown, "not known: `squeue` does not say".to_owned()),
         };
