@@ -75,9 +75,12 @@ fn one_slow_worker(text: &str) -> String {
     format!("{before}{after}")
 }
 
+/// Trains for minutes even if it is shortened: its steps are stated to compute for four seconds. `papers.rs` plans and predicts it.
+const TOO_LONG: &str = "mg-wfbp-googlenet.toml";
+
 /// Runs each recipe of a folder, and looks whether each of its arms was trained to the end.
 fn run_all(folder: &str) {
-    for path in recipes(folder) {
+    for path in recipes(folder).into_iter().filter(|path| !path.ends_with(TOO_LONG)) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = one_slow_worker(&std::fs::read_to_string(&path).unwrap());
         let plan = e2e::plan(&text).unwrap();
