@@ -106,7 +106,7 @@ pub fn noise_of_others<M: TestMember>() {
     close::<M>(ground, members);
 }
 
-/// A receiver that takes nothing out holds its sender up when [`BOUND`] is on its way, and not before a message
+/// A receiver that takes nothing out holds its sender up when `BOUND` is on its way, and not before a message
 /// fits; what was sent can still be read, and then there is room again.
 pub fn unread<M: TestMember>() {
     // One wait is in vain; the others, of messages this long, must not be.
