@@ -117,7 +117,7 @@ fn treatment(run: &RunRow) -> String {
             "counts: the recipe lets the rank fail in every arm, and this is what the strategy does about it"
         }
         RunState::Failed if run.is_as_ordered() => {
-            "a result: the strategy does not continue without the rank that the recipe lets fail; it counts as a run that missed its target, and \
+            "a result: the strategy does not continue without the rank, or the link, that the recipe takes from it; it counts as a run that missed its target, and \
              without a target in no average"
         }
         RunState::Done | RunState::Degraded | RunState::Diverged | RunState::TimedOut if is_degraded(run) => {

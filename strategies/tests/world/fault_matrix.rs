@@ -17,7 +17,7 @@ use record::{Event, Nanos, Phase, Rank, StepRecord};
 use std::collections::BTreeSet;
 use std::fmt;
 use strategies::StepError;
-use strategies::sim::{Aftermath, Costs, Ending, Fault, Faults, LaneEnd, Link};
+use strategies::sim::{Aftermath, Ending, Fault, LaneEnd};
 
 const WORKERS: u32 = 3;
 const STEPS: u64 = 12;
@@ -99,30 +99,11 @@ fn strategies() -> [Strategy; 5] {
 
 /// A run in which everything takes time, with snapshots after every fourth step.
 fn scene(strategy: &Strategy) -> Scene {
-    let mut scene = Scene::new(strategy.clone(), WORKERS).seed(3).change(|spec| {
-        spec.train.length = Extent::Steps(STEPS);
-        spec.train.evaluate = Extent::Steps(4);
-    });
-    let layer = vec![Nanos(40_000); 2];
-    scene.world.costs = Costs {
-        data: Nanos(20_000),
-        forward: layer.clone(),
-        backward: layer,
-        loss: Nanos(5_000),
-        update: 100.0,
-        reduce: 50.0,
-        code: 20.0,
-        decode: 0.0,
-        snapshot: 200.0,
-    };
-    scene.world.link = Link { latency: Nanos(10_000), nanos_per_byte: 20.0 };
-    scene.world.jitter = 0.2;
-    scene
+    Scene::timed(strategy.clone(), WORKERS, STEPS).seed(3)
 }
 
 fn run(scene: &Scene, faults: Vec<(Nanos, Fault)>) -> Aftermath {
-    let faults = Faults { patience: PATIENCE, faults };
-    scene.world.run_into(&faults, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap()
+    scene.with_faults(PATIENCE, faults)
 }
 
 fn steps(after: &Aftermath) -> impl Iterator<Item = &StepRecord> {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use recipe::Strategy as Kinds;
 use record::{Event, Nanos, Phase, Rank, StepRecord};
 use strategies::StepError;
-use strategies::sim::{Aftermath, Costs, Ending, Fault, Faults, LaneEnd, Link};
+use strategies::sim::{Aftermath, Ending, Fault, LaneEnd};
 
 /// Longer than any step takes.
 const PATIENCE: Nanos = Nanos(50_000_000);
@@ -14,30 +14,11 @@ const STEPS: u64 = 12;
 
 /// A run in which everything takes time, and a snapshot is taken after every fourth step.
 fn scene(strategy: Kinds, seed: u64) -> Scene {
-    let mut scene = Scene::new(strategy, 3).seed(seed).change(|spec| {
-        spec.train.length = recipe::Extent::Steps(STEPS);
-        spec.train.evaluate = recipe::Extent::Steps(4);
-    });
-    let layer = vec![Nanos(40_000); 2];
-    scene.world.costs = Costs {
-        data: Nanos(20_000),
-        forward: layer.clone(),
-        backward: layer,
-        loss: Nanos(5_000),
-        update: 100.0,
-        reduce: 50.0,
-        code: 20.0,
-        decode: 0.0,
-        snapshot: 200.0,
-    };
-    scene.world.link = Link { latency: Nanos(10_000), nanos_per_byte: 20.0 };
-    scene.world.jitter = 0.2;
-    scene
+    Scene::timed(strategy, 3, STEPS).seed(seed)
 }
 
 fn go_wrong(scene: &Scene, faults: Vec<(Nanos, Fault)>) -> Aftermath {
-    let faults = Faults { patience: PATIENCE, faults };
-    scene.world.run_into(&faults, &scene.blueprint(), |_| Box::new(scene.learner())).unwrap()
+    scene.with_faults(PATIENCE, faults)
 }
 
 fn steps(aftermath: &Aftermath) -> Vec<&StepRecord> {

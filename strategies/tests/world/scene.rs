@@ -1,10 +1,10 @@
 //! What the tests of this crate share: runs of a strategy in a simulated world, in one line.
 
-use recipe::{Codec, Compression, ReduceOrder, RunSpec, Strategy};
-use record::{Event, LaneId, Rank};
+use recipe::{Codec, Compression, Extent, ReduceOrder, RunSpec, Strategy};
+use record::{Event, LaneId, Nanos, Rank};
 use std::sync::Arc;
 use strategies::matrices::Matrix;
-use strategies::sim::{World, WorldOutcome, sample_spec_of};
+use strategies::sim::{Aftermath, Costs, Fault, Faults, Link, World, WorldOutcome, sample_spec_of};
 use strategies::toy::Perceptron;
 use strategies::{Blueprint, Learner, SamplePartition, TrainingPlan};
 
@@ -20,6 +20,35 @@ impl Scene {
     pub(crate) fn new(strategy: Strategy, workers: u32) -> Self {
         let spec = sample_spec_of(strategy, workers);
         Self { spec, world: World::new(1), widths: vec![6, 8, 4], samples: 1000 }
+    }
+
+    /// Everything takes time, and a snapshot is taken after every fourth of `steps` steps.
+    pub(crate) fn timed(strategy: Strategy, workers: u32, steps: u64) -> Self {
+        let mut scene = Self::new(strategy, workers).change(|spec| {
+            spec.train.length = Extent::Steps(steps);
+            spec.train.evaluate = Extent::Steps(4);
+        });
+        let layer = vec![Nanos(40_000); 2];
+        scene.world.costs = Costs {
+            data: Nanos(20_000),
+            forward: layer.clone(),
+            backward: layer,
+            loss: Nanos(5_000),
+            update: 100.0,
+            reduce: 50.0,
+            code: 20.0,
+            decode: 0.0,
+            snapshot: 200.0,
+        };
+        scene.world.link = Link { latency: Nanos(10_000), nanos_per_byte: 20.0 };
+        scene.world.jitter = 0.2;
+        scene
+    }
+
+    /// What becomes of it when this goes wrong, each at its moment.
+    pub(crate) fn with_faults(&self, patience: Nanos, faults: Vec<(Nanos, Fault)>) -> Aftermath {
+        let faults = Faults { patience, faults };
+        self.world.run_into(&faults, &self.blueprint(), |_| Box::new(self.learner())).unwrap()
     }
 
     pub(crate) fn change(mut self, change: impl FnOnce(&mut RunSpec)) -> Self {

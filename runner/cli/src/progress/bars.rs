@@ -59,12 +59,14 @@ impl Bars {
         }
         let width = output::width().saturating_sub(MARGIN);
         for (place, bar) in runs.iter().enumerate() {
-            let words = match place {
-                place if place < shown => line(place, width),
-                _ if count > shown => format!("and {}", human::count(count - shown, "more run")),
-                _ => String::new(),
-            };
-            bar.set_message(words);
+            bar.set_message(if place < shown {
+                line(place, width)
+            } else if count > shown {
+                format!("and {}", human::count(count - shown, "more run"))
+            } else {
+                // No run is under way.
+                String::new()
+            });
         }
     }
 

@@ -46,7 +46,7 @@ struct State {
     /// The runs under way, in the order in which they began.
     under_way: Vec<(Run, RunView)>,
     /// The most of them.
-    at_once: u32,
+    at_once: usize,
     begun: Instant,
     /// The most of a cell.
     repeats: u32,
@@ -119,7 +119,7 @@ impl Progress {
 
     /// That many runs are under way at once.
     pub(crate) fn at_once(&self, runs: usize) {
-        self.state().at_once = u32::try_from(runs).unwrap_or(u32::MAX).max(1);
+        self.state().at_once = runs;
     }
 
     /// What the runs of this round take that are left, those under way among them.
@@ -359,8 +359,8 @@ impl State {
         let expected = self.expected.as_ref()?;
         let now = Instant::now();
         let used: Duration = self.under_way.iter().map(|(_, view)| view.elapsed(now)).sum();
-        let length = expected.length.saturating_sub(used) / self.at_once;
-        Some(Estimate { length, bases: expected.bases.clone() })
+        let length = expected.length.saturating_sub(used);
+        Some(Estimate { length, bases: expected.bases.clone() }.at_once(self.at_once))
     }
 
     fn begin(&mut self, plan: &Plan, run: &Run) {

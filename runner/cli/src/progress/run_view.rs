@@ -100,9 +100,14 @@ impl RunView {
     fn lost_words(&self) -> Option<String> {
         let ranks: Vec<String> = self.lost.iter().map(ToString::to_string).collect();
         let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-        let fatal =
-            |rank: &Rank| self.struck.iter().any(|fault| fault.rank == rank.0 && fault.action.is_fatal());
-        let how = if self.lost.iter().all(fatal) { "degraded as ordered" } else { "degraded" };
+        let is_ordered = |rank: &Rank| {
+            let costs_it = |fault: &PlannedFault| {
+                fault.rank == rank.0 && fault.action.is_fatal()
+                    || fault.link().is_some_and(|ends| ends.contains(&rank.0))
+            };
+            self.struck.iter().any(costs_it)
+        };
+        let how = if self.lost.iter().all(is_ordered) { "degraded as ordered" } else { "degraded" };
         (!ranks.is_empty()).then(|| format!("{how}: without {noun} {}", ranks.join(", ")))
     }
 
@@ -146,7 +151,10 @@ impl RunView {
 
     /// `job 17 is pending (Resources): d-sync, repeat 1 of 5`.
     pub(crate) fn job_words(&self) -> String {
-        format!("{}: {}", self.job.as_deref().unwrap_or("no job"), self.title)
+        match &self.job {
+            Some(job) => format!("{job}: {}", self.title),
+            None => self.title.clone(),
+        }
     }
 
     /// Index of its arm in the plan.

@@ -48,10 +48,21 @@ impl Supervisor {
         let links = || self.dropped_links().filter_map(|planned| Some((planned, planned.link()?.map(Rank))));
         let exact = |(_, link): &(PlannedFault, [Rank; 2])| ends.iter().all(|end| link.contains(end));
         let together = self.rules.strategy.kind().profile().pace == StepPace::Common;
-        let (planned, _) = links().find(exact).or_else(|| links().next().filter(|_| together))?;
+        let is_felt = |(planned, _): &(PlannedFault, [Rank; 2])| together && !self.is_passed(*planned);
+        let (planned, _) = links().find(exact).or_else(|| links().find(is_felt))?;
         let culprit = Some(Rank(planned.rank));
         let place = self.ranks.get(waiting.index()).and_then(super::rank::RankState::place);
         Some(Fault { culprit, place, cause: Cause::Unlinked { planned, waiting, reason: reason.clone() } })
+    }
+
+    /// Whether both ends of a link have trained on after the first exchange without it: then no rank waits because of it.
+    fn is_passed(&self, planned: PlannedFault) -> bool {
+        let ahead = self.rules.strategy.period() + self.rules.strategy.depth();
+        let beyond = |rank: u32| {
+            let place = self.ranks.get(rank as usize).and_then(super::rank::RankState::place);
+            place.is_some_and(|place| place.step > planned.step + ahead)
+        };
+        planned.link().is_some_and(|ends| ends.into_iter().all(beyond))
     }
 
     /// Notes that a rank continues without a peer, where that is all that a link which dropped has cost. Then none of the two is lost.

@@ -26,13 +26,13 @@ pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     let steps = training::steps(settings, spec);
     for fault in written {
         findings.extend(strikes_no_rank(fault, &spec.cluster));
-        if strikes_a_worker(fault, spec) {
-            findings.extend(steps.and_then(|steps| too_late(fault, steps)));
-        }
+        findings.extend(steps.and_then(|steps| too_late(fault, steps, spec)));
     }
-    findings.extend(links::findings(settings, written, spec));
-    findings.extend(after_the_end(written, &spec.cluster));
-    findings.extend(no_worker_left(written, spec));
+    let of_links = links::findings(settings, written, spec);
+    findings.extend(after_the_end(written, spec));
+    // Of a link that is none it is not known what it costs.
+    findings.extend(no_worker_left(written, spec).filter(|_| of_links.is_empty()));
+    findings.extend(of_links);
     findings.extend(longer_than_the_run(settings, written, spec));
     findings
 }
@@ -78,20 +78,33 @@ fn strikes_a_worker(fault: &FaultSetting, spec: &RunSpec) -> bool {
     together || fault.among(&spec.cluster).iter().any(|struck| struck.rank < workers)
 }
 
-fn too_late(fault: &FaultSetting, steps: u64) -> Option<Finding> {
-    (fault.step > steps).then(|| {
-        Finding::new("R187", format!("a fault at step {} of a training of {steps} steps", fault.step))
-            .at(fault.span, "never comes")
-            .cure("name an earlier step, or train for longer")
+/// `steps` are those of the training.
+fn too_late(fault: &FaultSetting, steps: u64, spec: &RunSpec) -> Option<Finding> {
+    let of_a_worker = strikes_a_worker(fault, spec);
+    // A server serves each worker once a step at most.
+    let most = if of_a_worker { steps } else { steps.saturating_mul(u64::from(spec.cluster.workers())) };
+    (fault.step > most).then(|| {
+        let finding =
+            Finding::new("R187", format!("a fault at step {} of a training of {steps} steps", fault.step));
+        let finding = finding.at(fault.span, "never comes").cure("name an earlier step, or train for longer");
+        if of_a_worker {
+            finding
+        } else {
+            finding.note(format!("a server takes {most} steps at most, one for each step of a worker"))
+        }
     })
 }
 
 /// Faults of a rank that is lost by then, and several at one step.
-fn after_the_end(written: &[FaultSetting], cluster: &Cluster) -> Vec<Finding> {
+fn after_the_end(written: &[FaultSetting], spec: &RunSpec) -> Vec<Finding> {
     let mut of_ranks: BTreeMap<u32, Vec<&FaultSetting>> = BTreeMap::new();
+    // Only where ranks step together the steps of two of them can be compared.
+    let together = spec.strategy.kind().profile().pace == StepPace::Common;
     for fault in written {
-        for struck in fault.among(cluster) {
-            of_ranks.entry(struck.rank).or_default().push(fault);
+        let struck = fault.among(&spec.cluster);
+        let other_end = fault.action.unlinked().filter(|_| together && !struck.is_empty());
+        for rank in struck.iter().map(|struck| struck.rank).chain(other_end) {
+            of_ranks.entry(rank).or_default().push(fault);
         }
     }
     let mut findings = Vec::new();
@@ -118,10 +131,16 @@ fn no_worker_left(written: &[FaultSetting], spec: &RunSpec) -> Option<Finding> {
     let last = written.iter().rfind(loses)?;
     (spec.lost_by_fault(Role::Worker) >= workers).then(|| {
         let them = if workers == 1 { "the only worker".to_owned() } else { format!("all {workers} workers") };
+        let cure = match last.action {
+            FaultAction::DropLink { .. } => "leave a worker its link with the server",
+            FaultAction::Kill | FaultAction::Pause { .. } | FaultAction::Slow { .. } => {
+                "leave a worker alone, or let a pause end: `for = \"2s\"`"
+            }
+        };
         Finding::new("R189", format!("{them} would be lost"))
             .at(last.span, "nothing is left to train")
             .note("of such a run no strategy makes anything")
-            .cure("leave a worker alone, or let a pause end: `for = \"2s\"`")
+            .cure(cure)
     })
 }
 

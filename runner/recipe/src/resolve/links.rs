@@ -71,7 +71,10 @@ fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec) -> Finding {
         [] => finding.cure("take it out"),
         _ => finding
             .note(format!("messages travel between {whose} and: {}", others.join(", ")))
-            .cure(format!("name one of these: `peer = {}`", others[0])),
+            .cure(format!(
+                "name one of these, as in `peer = {}`, or exclude the arms of which it is so with `when = \"strategy.kind == '{kind}'\"`",
+                others[0]
+            )),
     }
 }
 

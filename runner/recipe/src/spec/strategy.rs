@@ -221,6 +221,11 @@ impl Strategy {
         self.options().period.max(1)
     }
 
+    /// Steps from a gradient to its update.
+    pub fn depth(&self) -> u64 {
+        self.options().depth
+    }
+
     /// How many workers a server of workers at their own pace serves at a time, where that is a choice.
     pub fn serve(&self) -> Option<Serve> {
         self.options().serve
@@ -292,8 +297,14 @@ impl Strategy {
 
     /// The settings that several strategies share.
     fn options(&self) -> Options {
-        let none =
-            Options { period: 1, staleness_bound: None, serve: None, split: None, warm_up: Extent::Steps(0) };
+        let none = Options {
+            period: 1,
+            depth: 0,
+            staleness_bound: None,
+            serve: None,
+            split: None,
+            warm_up: Extent::Steps(0),
+        };
         match self {
             Self::PsSync
             | Self::DSync
@@ -303,7 +314,9 @@ impl Strategy {
             | Self::EasgdOriginal { .. }
             | Self::EasgdSync { .. }
             | Self::Custom { .. } => none,
-            Self::PipeSgd { warmup, .. } => Options { warm_up: *warmup, ..none },
+            Self::PipeSgd { depth, warmup, .. } => {
+                Options { depth: u64::from(*depth), warm_up: *warmup, ..none }
+            }
             Self::Gmp { mp, scheme, average_every, least_ccr, .. } => Options {
                 period: average_every.unwrap_or(1),
                 split: Some(ModelSplit { parts: *mp, scheme: *scheme, least_ccr: *least_ccr }),
@@ -326,6 +339,7 @@ impl Strategy {
 /// The settings that several strategies share.
 struct Options {
     period: u64,
+    depth: u64,
     staleness_bound: Option<u64>,
     serve: Option<Serve>,
     split: Option<ModelSplit>,

@@ -24,7 +24,7 @@ impl Strategy {
             | Self::LocalSgd { .. }
             | Self::Custom { .. } => 0,
             // Gradients in the pipeline.
-            Self::PipeSgd { depth, .. } => u64::from(*depth),
+            Self::PipeSgd { .. } => self.depth(),
             // The centre; the gradient of one round, beside that of all.
             Self::EasgdOriginal { .. }
             | Self::EasgdSync { variant: SyncVariant::Master, .. }

@@ -13,7 +13,7 @@ use super::line::{Line, lines};
 use super::median;
 use super::namespaces::{BANDWIDTH, BURST, CARD, Namespaces, OUTSIDE, address, frame_rate, inside, name};
 use super::peers::Peers;
-use super::runs::{Job, Schedule, Setup, own};
+use super::runs::{Job, Schedule, Setup, own_in_turn};
 use super::table::{Table, beside, times};
 use super::training::middle_phases;
 use super::turns::Turns;
@@ -82,14 +82,7 @@ impl Place {
             for ((compression, hook), (ours, theirs)) in CODINGS.into_iter().zip(&mut found) {
                 for (schedule, runs) in Schedule::ALL.into_iter().zip(ours) {
                     let setup = self.setup(job, schedule, compression);
-                    let mut run = None;
-                    turns.turn(turn, || {
-                        let made = own(workspace, peers.folder(), &setup)?;
-                        let line = made.line(&setup);
-                        run = Some(made);
-                        Ok(vec![line])
-                    })?;
-                    runs.extend(run);
+                    runs.push(own_in_turn(workspace, peers.folder(), &setup, turns, turn)?);
                 }
                 if let Some(python) = peers.python() {
                     theirs.extend(turns.turn(turn, || Self::peer(workspace, python, job, hook))?);

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::line::Line;
+use super::turns::Turns;
 use super::{median, memory};
 use crate::child::Child;
 use crate::workspace::Workspace;
@@ -88,8 +89,26 @@ impl Run {
     }
 }
 
+/// Makes a run in its turn, whose line is kept.
+pub(super) fn own_in_turn(
+    workspace: &Workspace,
+    folder: &Path,
+    setup: &Setup<'_>,
+    turns: &mut Turns,
+    number: usize,
+) -> Result<Run> {
+    let mut run = None;
+    turns.turn(number, || {
+        let made = own(workspace, folder, setup)?;
+        let line = made.line(setup);
+        run = Some(made);
+        Ok(vec![line])
+    })?;
+    run.context("the turn made no run")
+}
+
 /// Makes a run; `folder` holds the store and the images.
-pub(super) fn own(workspace: &Workspace, folder: &Path, setup: &Setup<'_>) -> Result<Run> {
+fn own(workspace: &Workspace, folder: &Path, setup: &Setup<'_>) -> Result<Run> {
     let Setup { job, schedule, settings, variables } = setup;
     let Job { model, workers, batch, steps, .. } = *job;
     let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::line::{Line, lines};
 use super::peers::Peers;
-use super::runs::{Job, Run, Schedule, Setup, bound, own};
+use super::runs::{Job, Run, Schedule, Setup, bound, own_in_turn};
 use super::table::{Table, beside, times};
 use super::turns::Turns;
 use super::{TURNS, median, memory};
@@ -67,14 +67,7 @@ fn row(workspace: &Workspace, peers: &Peers, turns: &mut Turns, job: Job) -> Res
                 format!("communication.transport={transport}"),
             ];
             let setup = Setup { job, schedule, settings, variables: Vec::new() };
-            let mut run = None;
-            turns.turn(turn, || {
-                let made = own(workspace, peers.folder(), &setup)?;
-                let line = made.line(&setup);
-                run = Some(made);
-                Ok(vec![line])
-            })?;
-            runs.extend(run);
+            runs.push(own_in_turn(workspace, peers.folder(), &setup, turns, turn)?);
         }
         if let Some(python) = peers.python() {
             theirs.extend(turns.turn(turn, || peer(workspace, python, job))?);

@@ -168,6 +168,7 @@ fn input(event: &str) -> Input {
         "prepared" => from(ToDriver::Events(vec![Event::Prepared(prepared(rank, "aaaa"))])),
         "differs" => from(ToDriver::Events(vec![Event::Prepared(prepared(rank, "ffff"))])),
         "beat" => from(ToDriver::Heartbeat(heartbeat(7))),
+        "later-beat" => from(ToDriver::Heartbeat(heartbeat(40))),
         "report" => from(ToDriver::Events(vec![Event::Overhead(Overhead {
             rank,
             recording: Nanos(1),

@@ -114,6 +114,24 @@ fn a_run_that_needs_a_link_fails_as_ordered_whichever_rank_complains_first() {
 }
 
 #[test]
+fn a_link_is_not_what_ranks_wait_for_once_both_of_its_ends_have_trained_on() {
+    let beats = |word: &str| {
+        let all = [0, 1, 2].map(|rank| format!("{word} {rank}")).join(", ");
+        format!("{all}, wait 4, {all}, wait 4, {all}, wait 4")
+    };
+    for (word, origin, as_ordered) in
+        [("beat", FaultOrigin::Recipe, true), ("later-beat", FaultOrigin::Infrastructure, false)]
+    {
+        let rules = Rules { roles: vec![Role::Worker; 3], target: None, ..rules() };
+        let begun = Play::new(rules).play("prepared 0, prepared 1, prepared 2, beat 0, beat 1, beat 2");
+        let events = format!("unlinked 1 0, {word} 0, {word} 1, accuses 2 1, {}", beats(word));
+        let report = begun.play(&events).supervisor.report();
+        let End::Failed { origin: found, .. } = report.end else { panic!("{word}: {:?}", report.end) };
+        assert_eq!((found, report.as_ordered), (origin, as_ordered), "{word}: {}", report.detail);
+    }
+}
+
+#[test]
 fn a_worker_without_a_link_to_its_server_is_lost_as_ordered() {
     let leave =
         "finished 0, goodbye 0, exit 0 0, finished 2, goodbye 2, exit 2 0, finished 3, goodbye 3, exit 3 0";
