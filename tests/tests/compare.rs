@@ -4,7 +4,7 @@
 use e2e::Desk;
 use serde_json::Value;
 
-/// Two arms whose step takes `step`, on a network of 2 Gbit/s and 1 ms.
+/// Two arms whose step takes `step`, on a network whose messages take long beside what a busy machine adds to them.
 fn recipe(step: &str) -> String {
     format!(
         r#"
@@ -23,8 +23,8 @@ evaluate = "30 steps"
 [nodes]
 use = ["local*2"]
 [network]
-bandwidth = "2Gbit/s"
-latency = "1ms"
+bandwidth = "500Mbit/s"
+latency = "5ms"
 [compute]
 step-time = "{step}"
 [[strategy]]
@@ -135,7 +135,6 @@ fn differences_of_two_runs(folder: &Desk) {
 
 /// What the run measured of the emulated card predicts the same steps as the card's own numbers do.
 fn predictions_from_a_run(folder: &Desk) {
-    let run = runs(folder, "last~2").remove(0);
     let stated = recipe("40ms");
     let (network, rest) = stated.split_once("[network]").unwrap();
     let (_, rest) = rest.split_once("[[strategy]]").unwrap();
@@ -145,6 +144,10 @@ fn predictions_from_a_run(folder: &Desk) {
         document["cells"].as_array().unwrap().iter().map(|cell| cell["step"].as_f64().unwrap()).collect()
     };
     let exact = steps(&["predict", "before.toml", "--format", "json"]);
+    // Where another program takes the cores during the few messages of a probe, that run tells nothing of its network.
+    let tells =
+        |run: &String| folder.run(["predict", "bare.toml", "--from", run]).unwrap().with_code(0).is_ok();
+    let run = runs(folder, "last~2").into_iter().find(tells).unwrap();
     let measured = steps(&["predict", "bare.toml", "--from", &run, "--format", "json"]);
     for (exact, measured) in exact.iter().zip(&measured) {
         assert!((measured / exact - 1.0).abs() < 0.15, "{exact} {measured}");
