@@ -55,6 +55,7 @@ pub(crate) fn of(findings: &Findings) -> Option<Load> {
     doubts.extend(frequencies(&most(|used| used.frequency)));
     doubts.extend(governors(runs.iter().map(|judged| judged.attempt)));
     doubts.extend(kinds(findings));
+    doubts.extend(apart(findings));
     doubts.extend(restless(findings));
     let unknown = runs.len() - known.len();
     if unknown > 0 {
@@ -151,6 +152,36 @@ fn kinds(findings: &Findings) -> Option<String> {
     let names: BTreeSet<String> = several.into_iter().flatten().collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Some(format!("runs that are compared were made on machines of different kinds ({})", listed(&names)))
+}
+
+/// Arms of a repeat that were made on different machines, as a queue may give them: the pairs do not cancel what differs between these.
+fn apart(findings: &Findings) -> Option<String> {
+    let study = &findings.study;
+    let mut by_repeat: BTreeMap<(usize, u32), BTreeSet<BTreeSet<&str>>> = BTreeMap::new();
+    for placed in study.arm_cells() {
+        for judged in &placed.cell.runs {
+            let nodes = judged.attempt.ranks.iter().filter(|rank| rank.role == Role::Worker);
+            let machines =
+                nodes.filter_map(|rank| Some(study.rows.nodes.get(rank.node as usize)?.host.as_str()));
+            let machines: BTreeSet<&str> = machines.filter(|host| !host.is_empty()).collect();
+            by_repeat.entry((placed.number, judged.run.repeat)).or_default().insert(machines);
+        }
+    }
+    // More machines than another arm has are what is compared.
+    let same_number = |sets: &BTreeSet<BTreeSet<&str>>| {
+        let sizes: BTreeSet<usize> = sets.iter().map(BTreeSet::len).collect();
+        sets.len() > sizes.len()
+    };
+    let repeats = by_repeat.len();
+    let mut several = by_repeat.into_values().filter(same_number);
+    let names: BTreeSet<&str> = several.next()?.into_iter().flatten().collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let count = several.count() + 1;
+    Some(format!(
+        "in {count} of {} arms were made on different machines ({}), whose difference counts as one of the arms",
+        number_format::plural(repeats, "repeat"),
+        listed(&names)
+    ))
 }
 
 fn runs_of(count: usize) -> String {

@@ -169,6 +169,25 @@ fn machines_of_different_kinds_are_noticed() {
     );
 }
 
+#[test]
+fn arms_of_a_repeat_on_different_machines_are_noticed() {
+    let page = changed(|rows| {
+        let other = store::NodeRow { host: "another".to_owned(), ..rows.nodes[0].clone() };
+        rows.nodes.push(other);
+        let last = rows.nodes.len() as u32 - 1;
+        // Both arms of the first repeat, and one of the second.
+        for run in [0, 1, 3] {
+            attempt(rows, run).ranks.iter_mut().for_each(|rank| rank.node = last);
+        }
+    });
+    let (is_well, words) = mark(&page, "machine");
+    assert!(
+        !is_well && words.starts_with("in 1 of 5 repeats arms were made on different machines"),
+        "{words}"
+    );
+    assert!(words.contains("another"), "{words}");
+}
+
 /// What five runs on a busy machine were: 9.8 to 15.7 ms a step, blocks within each within a few percent.
 #[test]
 fn runs_that_differ_more_than_their_blocks_are_noticed() {

@@ -236,14 +236,7 @@ fn next(rows: &SweepRows, page: &Path) -> String {
 
 /// The command line that resumes: the same without `--fresh`, so that finished runs are kept.
 pub(crate) fn again(argv: &[String]) -> String {
-    let words = argv.iter().skip(1).filter(|word| *word != "--fresh").map(|word| {
-        let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
+    let words = argv.iter().skip(1).filter(|word| *word != "--fresh").map(|word| output::shell_word(word));
     std::iter::once("bakeoff".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

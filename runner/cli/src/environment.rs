@@ -54,6 +54,20 @@ impl Environment {
         self.nodes.get(&node.name).or_else(|| self.spare.get(&node.name))
     }
 
+    /// Two names that may be one machine: `lab01 and lab02 both call themselves n1`. `here` is what this machine calls itself where it
+    /// must not be among them.
+    pub(crate) fn namesakes(&self, machines: &[Node], here: Option<&str>) -> Option<String> {
+        let mut known: Vec<(&str, &str)> = here.map(|host| ("this machine", host)).into_iter().collect();
+        for node in machines {
+            let Some(facts) = self.facts(node) else { continue };
+            if let Some((other, host)) = known.iter().find(|(_, host)| *host == facts.host) {
+                return Some(format!("{other} and {} both call themselves {host}", node.name));
+            }
+            known.push((&node.name, &facts.host));
+        }
+        None
+    }
+
     /// Whether a queue is to give each run its machines.
     pub(crate) fn is_in_front_of_a_queue(&self) -> bool {
         self.asked.is_some()

@@ -110,6 +110,14 @@ impl RunState {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
+
+    /// For people: `failed as ordered` where that is what the recipe asked for.
+    pub fn words(self, as_ordered: bool) -> String {
+        match self {
+            Self::Failed | Self::Degraded if as_ordered => format!("{} as ordered", self.name()),
+            _ => self.name().to_owned(),
+        }
+    }
 }
 
 /// One run with its last attempt.
@@ -141,12 +149,7 @@ impl RunRow {
 
     /// How it stands, for people: `failed as ordered`.
     pub fn state_words(&self) -> String {
-        match self.state {
-            RunState::Failed | RunState::Degraded if self.is_as_ordered() => {
-                format!("{} as ordered", self.state.name())
-            }
-            state => state.name().to_owned(),
-        }
+        self.state.words(self.is_as_ordered())
     }
 }
 
@@ -366,6 +369,8 @@ pub struct RunLine {
     pub repeat: u32,
     /// How it stands.
     pub state: RunState,
+    /// Whether it lost ranks, or failed by one, because its recipe asked for it.
+    pub as_ordered: bool,
     /// Start of its last attempt, in seconds since 1970.
     pub started: Option<i64>,
     /// Training time.

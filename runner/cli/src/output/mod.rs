@@ -98,6 +98,16 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A word as it is written on a command line of a shell.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// One line of CSV (RFC 4180), with its end.
 pub(crate) fn csv_line<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
     let quoted = |field: &str| {
@@ -122,6 +132,14 @@ mod tests {
         assert_eq!(fold("extraordinary word", 5), ["extraordinary", "word"]);
         assert_eq!(fold("", 5), [""]);
         assert_eq!(fold("(95 % CI, n = 5)", 8), ["(95 %", "CI,", "n = 5)"]);
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_more_into_them() {
+        assert_eq!(shell_word("runs/my-recipe.toml"), "runs/my-recipe.toml");
+        assert_eq!(shell_word("my recipe.toml"), "'my recipe.toml'");
+        assert_eq!(shell_word("it's;rm"), r"'it'\''s;rm'");
+        assert_eq!(shell_word(""), "''");
     }
 
     #[test]

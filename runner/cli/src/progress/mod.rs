@@ -360,7 +360,9 @@ impl State {
         let now = Instant::now();
         let used: Duration = self.under_way.iter().map(|(_, view)| view.elapsed(now)).sum();
         let length = expected.length.saturating_sub(used);
-        Some(Estimate { length, bases: expected.bases.clone() }.at_once(self.at_once))
+        // Fewer runs than there are places do not fill them.
+        let places = self.at_once.min(self.total.saturating_sub(self.ended)).max(1);
+        Some(Estimate { length, bases: expected.bases.clone() }.at_once(places))
     }
 
     fn begin(&mut self, plan: &Plan, run: &Run) {

@@ -243,6 +243,7 @@ impl RunView {
     fn phase_name(&self) -> &'static str {
         match self.phase {
             RunPhase::Starting => "starting",
+            RunPhase::Running if self.has_all_samples() => "finishing",
             RunPhase::Running => "running",
             RunPhase::Stopping => "stopping",
             RunPhase::Evaluating => "evaluating",
@@ -254,7 +255,7 @@ impl RunView {
             return job.clone();
         }
         match self.phase {
-            RunPhase::Running => self.step(),
+            RunPhase::Running if !self.has_all_samples() => self.step(),
             _ => self.phase_name().to_owned(),
         }
     }
@@ -284,13 +285,19 @@ impl RunView {
         Some(format!("{} left", human::whole(self.left(now)?)))
     }
 
+    /// Whether nothing is left to train, and its ranks are only waited for: one that lost a link gives its peer up late.
+    fn has_all_samples(&self) -> bool {
+        let goal = self.goal();
+        goal.is_some_and(|goal| self.samples_here() >= goal.saturating_sub(self.samples_before).max(1))
+    }
+
     /// How long the training still takes, in whole seconds.
     fn left(&self, now: Instant) -> Option<Duration> {
         let goal = self.goal()?;
         let took = now.saturating_duration_since(self.training_since?);
         let share = self.samples_here() as f64 / goal.saturating_sub(self.samples_before).max(1) as f64;
         // The first steps are slow, and guesses from them would jump about.
-        (share > 0.02 && took > Duration::from_secs(1)).then(|| {
+        (share > 0.02 && share < 1.0 && took > Duration::from_secs(1)).then(|| {
             let left = took.as_secs_f64() * (1.0 - share).max(0.0) / share;
             Duration::from_secs_f64(left.ceil())
         })

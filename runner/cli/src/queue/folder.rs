@@ -88,7 +88,12 @@ pub(crate) fn jobs_of(store: &Path) -> PathBuf {
 
 /// The folders of all jobs of a store, in the order of their names.
 pub(crate) fn all(store: &Path) -> Vec<JobFolder> {
-    let entries = fs::read_dir(jobs_of(store)).into_iter().flatten().flatten();
+    all_in(&jobs_of(store))
+}
+
+/// Those in the folder of all jobs.
+pub(super) fn all_in(jobs: &Path) -> Vec<JobFolder> {
+    let entries = fs::read_dir(jobs).into_iter().flatten().flatten();
     let mut folders: Vec<JobFolder> =
         entries.map(|entry| JobFolder::at(&entry.path())).filter(|folder| folder.ticket().is_ok()).collect();
     folders.sort_by(|one, other| one.path.cmp(&other.path));

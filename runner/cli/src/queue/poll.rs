@@ -1,6 +1,6 @@
 //! A queue while a driver waits for its jobs: what it looks like now, and what became of a job that is gone.
 
-use super::folder::{JobFolder, Ticket, jobs_of};
+use super::folder::{JobFolder, Ticket, all_in, jobs_of};
 use super::options::{Options, Shape};
 use super::slurm::{self, JobEnd, Standing};
 use crate::exit::{Exit, Failure};
@@ -19,6 +19,8 @@ use tokio::time::Instant;
 const PACE: Duration = Duration::from_secs(2);
 /// How long a receipt may take to be seen here after its job has ended: shared disks are late.
 const LATE: Duration = Duration::from_secs(10);
+/// How long the queue may be silent before that is said: one command that fails is nothing.
+const NOTICED: Duration = Duration::from_secs(10);
 /// How long the queue may be silent before the driver leaves.
 const SILENCE: Duration = Duration::from_mins(10);
 
@@ -219,13 +221,21 @@ impl Queue {
         folder.remove()
     }
 
+    /// How the jobs stand that are in the queue and belong to none of these runs: an earlier driver submitted them with other settings.
+    pub(crate) fn strays<'a>(&self, identities: impl Iterator<Item = &'a str>) -> Vec<Standing> {
+        let wanted: Vec<JobFolder> = identities.map(|identity| self.folder(identity)).collect();
+        let look = self.looks.borrow();
+        let strange = all_in(&self.jobs).into_iter().filter(|folder| !wanted.contains(folder));
+        strange.filter_map(|folder| look.jobs.get(&folder.ticket().ok()?.job).cloned()).collect()
+    }
+
     /// One run after another is submitted, in the order of the plan.
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turns.lock().await
     }
 
     /// Waits until a job has ended; `tell` gets to know how it stands.
-    pub(crate) async fn wait(&self, folder: &JobFolder, job: &Submitted, tell: impl Fn(&Standing)) -> Fate {
+    pub(crate) async fn wait(&self, folder: &JobFolder, job: &Submitted, tell: impl Fn(&str)) -> Fate {
         let end = loop {
             if let Some(why) = self.until_gone(&job.name, &tell).await {
                 return Fate::Silent(why);
@@ -257,14 +267,18 @@ impl Queue {
     }
 
     /// Waits until a look does not show a job; the error says why no look comes.
-    async fn until_gone(&self, name: &str, tell: &impl Fn(&Standing)) -> Option<String> {
+    async fn until_gone(&self, name: &str, tell: &impl Fn(&str)) -> Option<String> {
         let begun = Instant::now();
         let mut looks = self.looks.clone();
         loop {
             {
                 let look = looks.borrow_and_update();
                 match (look.jobs.get(name), &look.silent) {
-                    (Some(standing), _) => tell(standing),
+                    (_, Some((since, why))) if since.elapsed() > NOTICED => tell(&format!(
+                        "the queue is silent ({why}), and is asked again for {} min",
+                        SILENCE.as_secs() / 60
+                    )),
+                    (Some(standing), _) => tell(&standing.words()),
                     (None, None) if look.asked > begun => return None,
                     _ => {}
                 }
@@ -331,7 +345,11 @@ impl Ended {
         let number = &self.number;
         let (what, cure) = match self.end.state.as_str() {
             "CANCELLED" => ("was cancelled".to_owned(), "the same command submits it again"),
-            "TIMEOUT" | "DEADLINE" => (
+            "DEADLINE" => (
+                "was not over at the time of its `--deadline`".to_owned(),
+                "the same command submits it again; give it a later one with `-- --deadline=now+HOURShours`",
+            ),
+            "TIMEOUT" => (
                 "had too little time".to_owned(),
                 "the same command submits it again; give it more with `-- --time=HOURS:00:00`, and `train.checkpoint` lets it continue",
             ),

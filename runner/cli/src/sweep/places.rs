@@ -8,7 +8,6 @@
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::machines::{host_of, nodes_of};
-use crate::output::Console;
 use recipe::{Access, Cell, Node, Plan, Run, RunSpec, Tunnel};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -148,23 +147,6 @@ impl Places {
             }
         }
         found
-    }
-
-    /// Says where two names may be one machine.
-    pub(crate) fn warn_of_namesakes(&self, plan: &Plan, environment: &Environment, console: &Console) {
-        let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let mut known: Vec<(String, String)> = vec![("this machine".to_owned(), own)];
-        for node in self.machines(plan) {
-            let Some(facts) = environment.facts(&node) else { continue };
-            if let Some((other, host)) = known.iter().find(|(_, host)| *host == facts.host) {
-                let what = format!(
-                    "{other} and {} both call themselves {host}: if they are one machine, runs at once disturb each other there",
-                    node.name
-                );
-                return console.warn(&what, "leave out --jobs if they are");
-            }
-            known.push((node.name.clone(), facts.host.clone()));
-        }
     }
 
     /// Refuses blocks of different machines: the same run would be another one on each of them.

@@ -4,7 +4,7 @@ use super::Sweep;
 use super::outcome::{Attempted, lost};
 use crate::exit::{Exit, Failure};
 use crate::output::human;
-use crate::queue::{Ended, Fate, JobFolder, Queue, Receipt, Standing, Ticket, When};
+use crate::queue::{Ended, Fate, JobFolder, Queue, Receipt, Ticket, When};
 use crate::resume;
 use crate::reuse::Decision;
 use launch::Update;
@@ -50,7 +50,7 @@ impl Sweep<'_> {
                 When::BeforeAndEnded => format!("job {} was submitted before, and has ended", job.number),
             };
             self.progress.queued(run, &told);
-            let tell = |standing: &Standing| self.progress.queued(run, &standing.words());
+            let tell = |words: &str| self.progress.queued(run, words);
             let fate = tokio::select! {
                 fate = queue.wait(&folder, &job, tell) => fate,
                 () = stop.at_next_step.cancelled() => return Ok(left()),

@@ -13,12 +13,13 @@ Examples:
   bakeoff explain train.target        a key and what it takes
   bakeoff explain strategy.d-sync     a strategy and its keys
   bakeoff explain R012                an error's code
-  bakeoff explain selection           how runs are selected, and by what";
+  bakeoff explain selection           how runs are selected, and by what
+  bakeoff explain queue               runs as jobs of Slurm";
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A key (`train.optimizer.lr`), a kind (`strategy.d-sync`), a code (`R012`), or `selection`.
+    /// A key (`train.optimizer.lr`), a kind (`strategy.d-sync`), a code (`R012`), `selection` or `queue`.
     #[arg(value_name = "KEY|CODE")]
     subject: Option<String>,
 }
@@ -29,11 +30,15 @@ const WIDEST: usize = 100;
 /// Explains.
 pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
     let Some(subject) = &args.subject else {
-        output::data(&format!("{}\n{SELECTION}", recipe::topics().join("\n")))?;
+        output::data(&format!("{}\n{SELECTION}\n{QUEUE}", recipe::topics().join("\n")))?;
         return Ok(Exit::Done);
     };
     if subject == SELECTION {
         output::data(&output::wrap(&selection(), output::width().min(WIDEST)))?;
+        return Ok(Exit::Done);
+    }
+    if [QUEUE, "slurm", "job", "jobs"].contains(&subject.as_str()) {
+        output::data(&output::wrap(QUEUE_PAGE, output::width().min(WIDEST)))?;
         return Ok(Exit::Done);
     }
     let shown = |page: &str| output::data(&output::wrap(page, output::width().min(WIDEST)));
@@ -50,6 +55,34 @@ pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
     }
     Ok(Exit::Done)
 }
+
+/// The page about `run --submit`.
+const QUEUE: &str = "queue";
+
+const QUEUE_PAGE: &str = "\
+queue: each run of `bakeoff run RECIPE --submit slurm` is a job
+
+The driver submits the jobs, waits, and alone writes the store; the jobs leave their results in its folder `jobs/`, on a disk that the nodes \
+share. Ctrl-C leaves the jobs in the queue. The same command finds them again, takes results, and submits only runs that have no job.
+
+  `--dry-run`             shows the jobs, submits none
+  `--jobs N`              has at most N jobs in the queue at once
+  `--fresh`               cancels jobs of earlier drivers, and makes all runs again
+  `bakeoff status`        how each job stands, and its log
+  `scancel NUMBER`        cancels one; the same command submits it again
+
+Options of `sbatch` come after `--`:
+
+  `--partition`, `--constraint`, `--nodelist`, `--gres`
+                        decide on which machines a run is, and are a part of what it is: with other ones it is another run
+  `--nodelist=n1,n2`      gives all arms the same machines, so that no difference between machines counts as one between arms
+  `--time=2:00:00`        a minute before its time is up a job ends in order; `train.checkpoint` lets its run continue
+  `--deadline=now+8hours`
+                        the queue drops a job that is not over then; without it, a driver waits as long as the queue lets a job wait
+
+Nodes, tasks, name, log and script of a job follow from the recipe, and are refused there. A job has its nodes alone unless `--oversubscribe` is \
+given. Of jobs that cannot begin, as their time is more than the partition's, `status` and the driver's line say the reason.
+";
 
 /// The page of a selection's words.
 const SELECTION: &str = "selection";

@@ -47,6 +47,6 @@ pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<Exit, Fa
     }
     page::save(&args.file, template.text())?;
     output::data(&format!("{file}: {}", template.about()))?;
-    context.console.say(&format!("next: bakeoff plan {file}"));
+    context.console.say(&format!("next: bakeoff plan {}", output::shell_word(&args.file.to_string_lossy())));
     Ok(Exit::Done)
 }

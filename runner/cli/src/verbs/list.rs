@@ -89,7 +89,7 @@ fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
             (&line.condition).into()
         }),
         ("repeat", lines.iter().any(|line| line.repeat > 0), |line, _| (line.repeat + 1).to_string().into()),
-        ("state", true, |line, _| Cell::styled(state_style(line.state), line.state.name())),
+        ("state", true, |line, _| Cell::styled(state_style(line.state), line.state.words(line.as_ordered))),
         ("training", lines.iter().any(|line| line.training.is_some()), |line, _| {
             line.training.map_or_else(String::new, human::time).into()
         }),
@@ -138,6 +138,7 @@ mod tests {
             condition: "workers=8 bandwidth=1Gbit/s".into(),
             repeat: 2,
             state: RunState::Degraded,
+            as_ordered: true,
             started: Some(0),
             training: Some(Nanos(3_700_000_000_000)),
             metric: Some((Metric::TestAccuracy, 0.98)),
@@ -165,7 +166,9 @@ mod tests {
         }
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         assert!(
-            !narrow.contains("started") && narrow.contains("J8T3XQB") && narrow.contains("degraded"),
+            !narrow.contains("started")
+                && narrow.contains("J8T3XQB")
+                && narrow.contains("degraded as ordered"),
             "{narrow}"
         );
         assert!(narrow.lines().next().is_some_and(|head| head.contains("condition")), "{narrow}");

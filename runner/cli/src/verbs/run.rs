@@ -7,11 +7,12 @@ use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::live::{self, Live};
+use crate::machines;
 use crate::output::{Console, human};
 use crate::page;
 use crate::planning;
 use crate::progress::Progress;
-use crate::queue::{Options, Queue, QueueKind, Wanted};
+use crate::queue::{self, JobFolder, Options, Queue, QueueKind, Wanted};
 use crate::repository;
 use crate::reuse::{self, Action, Decision, Reuse};
 use crate::session::{Session, Work};
@@ -118,21 +119,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     }
     super::wait(async {
         let store_folder = &context.global.store;
-        let (mut environment, pace, work) = match (args.submit, places) {
-            (Some(QueueKind::Slurm), _) => {
-                let environment = Environment::in_front_of_a_queue(options.asked())?;
-                let wanted = Wanted { most: args.jobs, fresh: args.fresh };
-                let queue = Queue::open(store_folder, options, wanted, console).await?;
-                (environment, Pace::Queued(Box::new(queue)), Work::Waiting)
-            }
-            (None, Some(places)) => {
-                let environment = Environment::with(&plan, &places.machines(&plan), context).await?;
-                places.check_kinds(&plan, &environment)?;
-                places.warn_of_namesakes(&plan, &environment, console);
-                (environment, Pace::AtOnce(places), Work::Training)
-            }
-            (None, None) => (Environment::of(&plan, context).await?, Pace::OneByOne, Work::Training),
-        };
+        let (mut environment, pace, work) = prepared(args, &plan, places, context).await?;
         let session = Session::listen_at(work, console, store_folder)?;
         let store = Store::open(store_folder).await?;
         let training = Training {
@@ -156,6 +143,44 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
         store.close().await;
         Ok(session.interrupted().unwrap_or(exit))
     })
+}
+
+/// Where the runs of a plan are made: the environment, how many are under way at once, and what the driver does meanwhile.
+async fn prepared(
+    args: &RunArgs,
+    plan: &Plan,
+    places: Option<Places>,
+    context: &Context<'_>,
+) -> Result<(Environment, Pace, Work), Failure> {
+    let console = context.console;
+    match (args.submit, places) {
+        (Some(QueueKind::Slurm), _) => {
+            let options = Options::of(&args.queue_options)?;
+            let environment = Environment::in_front_of_a_queue(options.asked())?;
+            let wanted = Wanted { most: args.jobs, fresh: args.fresh };
+            let queue = Queue::open(&context.global.store, options, wanted, console).await?;
+            Ok((environment, Pace::Queued(Box::new(queue)), Work::Waiting))
+        }
+        (None, Some(places)) => {
+            let environment = Environment::with(plan, &places.machines(plan), context).await?;
+            places.check_kinds(plan, &environment)?;
+            let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            if let Some(words) = environment.namesakes(&places.machines(plan), Some(&here)) {
+                let what = format!("{words}: if they are one machine, runs at once disturb each other there");
+                console.warn(&what, "leave out --jobs if they are");
+            }
+            Ok((environment, Pace::AtOnce(places), Work::Training))
+        }
+        (None, None) => {
+            let environment = Environment::of(plan, context).await?;
+            if let Some(words) = environment.namesakes(&machines::nodes_of(plan), None) {
+                let what = format!("{words}: if they are one machine, its cores are counted twice");
+                console
+                    .warn(&what, "name it once, with the number of its ranks, as in `use = [\"lab01*2\"]`");
+            }
+            Ok((environment, Pace::OneByOne, Work::Training))
+        }
+    }
 }
 
 impl RunArgs {
@@ -201,6 +226,35 @@ fn warn_of_others(store: &Path, context: &Context<'_>) {
     }
 }
 
+/// Jobs that are named where some are left.
+const MOST_NAMED: usize = 20;
+
+/// Jobs of a queue that this command does not wait for.
+async fn warn_of_jobs(training: &Training<'_>, decisions: &[Decision], context: &Context<'_>) {
+    let (strays, what) = match training.pace {
+        Pace::Queued(queue) => {
+            let identities = decisions.iter().map(|decision| decision.identity.as_str());
+            (queue.strays(identities), "of other runs: another recipe, other settings or other options")
+        }
+        Pace::OneByOne | Pace::AtOnce(_) => {
+            let folders = queue::all(&context.global.store);
+            let standings = if folders.is_empty() { None } else { queue::standings().await.ok() };
+            let job = |folder: &JobFolder| standings.as_ref()?.get(&folder.ticket().ok()?.job).cloned();
+            (
+                folders.iter().filter_map(job).collect(),
+                "of `run --submit`, which this command does not wait for",
+            )
+        }
+    };
+    let numbers: Vec<&str> = strays.iter().take(MOST_NAMED).map(|job| job.number.as_str()).collect();
+    if !numbers.is_empty() {
+        context.console.warn(
+            &format!("{} of these results in the queue {what}", human::count(strays.len(), "job")),
+            &format!("`bakeoff status` shows them; `scancel {}` cancels", numbers.join(" ")),
+        );
+    }
+}
+
 /// Trains the runs of a plan and records them as a sweep, whose id is returned.
 ///
 /// # Errors
@@ -215,6 +269,7 @@ pub(crate) async fn train(
     let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
     preflight(plan, &decisions, environment, context)?;
     announce(plan, &decisions, context.console);
+    warn_of_jobs(training, &decisions, context).await;
     let durations = Durations::of(plan, Some(store)).await?;
     let estimate = to_train(plan, Some(&decisions), &durations);
     // How long jobs wait is not known.

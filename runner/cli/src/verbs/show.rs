@@ -60,8 +60,12 @@ async fn find(args: &ShowArgs, context: &Context<'_>) -> Result<RunDetail, Failu
 fn words(detail: &RunDetail, width: usize) -> String {
     let line = &detail.line;
     let mut out = String::new();
-    let _ =
-        writeln!(out, "{} {}", paint(STRONG, &line.id), paint(state_style(line.state), line.state.name()));
+    let _ = writeln!(
+        out,
+        "{} {}",
+        paint(STRONG, &line.id),
+        paint(state_style(line.state), line.state.words(line.as_ordered))
+    );
     let condition = if line.condition.is_empty() { "" } else { "  " };
     let mut facts = vec![
         ("recipe", line.recipe.clone()),
@@ -259,7 +263,7 @@ fn attempts(detail: &RunDetail) -> Sheet {
         sheet.row(vec![
             attempt.number.to_string().into(),
             human::moment(attempt.started).into(),
-            Cell::styled(state_style(attempt.state), attempt.state.name()),
+            Cell::styled(state_style(attempt.state), attempt.state.words(attempt.as_ordered)),
             attempt.directory.display().to_string().into(),
         ]);
     }

@@ -35,6 +35,14 @@ pub fn explain(topic: &str) -> Result<String, Unexplained> {
         return Ok(choice_page(topic, key, choice));
     }
     let topics = topics();
+    // `drop-link` where nothing but a fault has that name.
+    let end = format!(".{topic}");
+    let mut same = topics.iter().filter(|whole| whole.ends_with(&end));
+    if let (Some(whole), None) = (same.next(), same.next())
+        && let Some((key, choice)) = choice(whole)
+    {
+        return Ok(choice_page(whole, key, choice));
+    }
     let full = lookup::nearest(topic, topics.iter().map(String::as_str));
     let by_end = || {
         let ends = topics.iter().map(|topic| topic.rsplit('.').next().unwrap_or(topic));

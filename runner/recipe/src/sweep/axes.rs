@@ -293,8 +293,8 @@ impl AxisReader<'_> {
                         set: vec![(id, Arc::new(leaf))],
                     })
                 }
-                Err(finding) => {
-                    self.findings.push(finding);
+                Err(findings) => {
+                    self.findings.extend(findings);
                     None
                 }
             };

@@ -111,8 +111,8 @@ impl<'a> Checker<'a> {
         match read::leaf(id.key(), item, self.sources) {
             // Straight into the list: whether a key suits its kind is judged when all are known.
             Ok(leaf) => self.settings.put(id, Arc::new(leaf)),
-            Err(finding) => {
-                self.findings.push(finding);
+            Err(findings) => {
+                self.findings.extend(findings);
                 self.broken.insert(id);
             }
         }

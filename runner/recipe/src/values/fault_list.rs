@@ -6,32 +6,48 @@ use crate::spec::family::Family;
 use crate::text::finding::Finding;
 use crate::text::tree::{Item, Value};
 use crate::values::fault::{FaultSetting, Stricken};
-use crate::values::fields::Fields;
+use crate::values::fields::{Fields, entries, noted, without_misspelt};
 use crate::values::value;
 use crate::{FaultAction, FaultKind};
 
 const TABLE: &str = "faults";
 
-/// Reads a list of faults; the first problem is reported.
-pub(crate) fn read(item: &Item) -> Result<Vec<FaultSetting>, Finding> {
+/// Reads a list of faults.
+pub(crate) fn read(item: &Item) -> Result<Vec<FaultSetting>, Vec<Finding>> {
     match (&item.value, lookup::find(TABLE)) {
-        (Value::List(items), _) => items.iter().map(one).collect(),
-        (_, Some(key)) => Err(value::wrong_type(key, item, value::expected(&Kind::Faults))
-            .cure("write `[[faults]]` in front of it, or a list: `faults = [{ kind = \"kill\", rank = 2, step = 40 }]`")),
+        (Value::List(items), _) => entries(items, one),
+        (_, Some(key)) => Err(vec![value::wrong_type(key, item, value::expected(&Kind::Faults))
+            .cure("write `[[faults]]` in front of it, or a list: `faults = [{ kind = \"kill\", rank = 2, step = 40 }]`")]),
         _ => Ok(Vec::new()),
     }
 }
 
-fn one(item: &Item) -> Result<FaultSetting, Finding> {
+fn one(item: &Item) -> Result<FaultSetting, Vec<Finding>> {
     let Value::Table(table) = &item.value else {
-        return Err(Finding::new("R011", format!("a fault is a table, not {}", item.value.describe()))
+        let found = Finding::new("R011", format!("a fault is a table, not {}", item.value.describe()))
             .at(item.span, "expected a table")
-            .note(value::more(TABLE)));
+            .note(value::more(TABLE));
+        return Err(vec![found]);
     };
     let fields = Fields { path: TABLE, table };
+    let mut problems = Vec::new();
+    let kind = noted(kind(item, fields), &mut problems);
+    problems.extend(fields.unknown(kind.map(FaultKind::name)));
+    let whom = noted(whom(item, fields), &mut problems);
+    let step = noted(step(item, fields), &mut problems);
+    let action = kind.and_then(|kind| noted(action(kind, item, fields), &mut problems));
+    match (whom, step, action) {
+        (Some(whom), Some(step), Some(action)) if problems.is_empty() => {
+            ends_later(action, step, item).map_err(|problem| vec![problem])?;
+            Ok(FaultSetting { whom, step, action, span: item.span })
+        }
+        _ => Err(without_misspelt(problems)),
+    }
+}
+
+fn kind(item: &Item, fields: Fields<'_>) -> Result<FaultKind, Finding> {
     let kind = fields.text("kind")?.and_then(|name| FaultKind::named(&name));
-    fields.refuse_unknown(kind.map(FaultKind::name))?;
-    let kind = kind.ok_or_else(|| {
+    kind.ok_or_else(|| {
         let kinds: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
         missing(
             item,
@@ -39,18 +55,18 @@ fn one(item: &Item) -> Result<FaultSetting, Finding> {
             "`kind` is missing",
             format!("write one of {}: `kind = \"kill\"`", kinds.join(", ")),
         )
-    })?;
-    let whom = whom(item, fields)?;
-    let step = fields.whole("step")?.ok_or_else(|| {
+    })
+}
+
+fn step(item: &Item, fields: Fields<'_>) -> Result<u64, Finding> {
+    fields.whole("step")?.ok_or_else(|| {
         missing(
             item,
             "when it strikes",
             "`step` is missing",
             "write `step = 40` for the beginning of a rank's step 40",
         )
-    })?;
-    let action = action(kind, item, fields, step)?;
-    Ok(FaultSetting { whom, step, action, span: item.span })
+    })
 }
 
 fn whom(item: &Item, fields: Fields<'_>) -> Result<Stricken, Finding> {
@@ -69,24 +85,28 @@ fn whom(item: &Item, fields: Fields<'_>) -> Result<Stricken, Finding> {
     }
 }
 
-fn action(kind: FaultKind, item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, Finding> {
+fn action(kind: FaultKind, item: &Item, fields: Fields<'_>) -> Result<FaultAction, Finding> {
     match kind {
         FaultKind::Kill => Ok(FaultAction::Kill),
         FaultKind::Pause => Ok(FaultAction::Pause { length: fields.duration("for")? }),
         FaultKind::DropLink => match fields.whole("peer")? {
             Some(peer) => Ok(FaultAction::DropLink { peer: peer as u32 }),
-            None => Err(missing(
-                item,
-                "which link",
-                "`peer` is missing",
-                "write `peer = 0` for the link between the rank and rank 0",
-            )),
+            None => {
+                // A rank has no link to itself.
+                let peer = u8::from(fields.whole("rank")? == Some(0));
+                Err(missing(
+                    item,
+                    "which link",
+                    "`peer` is missing",
+                    format!("write `peer = {peer}` for the link between the rank and rank {peer}"),
+                ))
+            }
         },
-        FaultKind::Slow => slowness(item, fields, step),
+        FaultKind::Slow => slowness(item, fields),
     }
 }
 
-fn slowness(item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, Finding> {
+fn slowness(item: &Item, fields: Fields<'_>) -> Result<FaultAction, Finding> {
     let compute = fields.number("compute")?.ok_or_else(|| {
         missing(
             item,
@@ -100,15 +120,19 @@ fn slowness(item: &Item, fields: Fields<'_>, step: u64) -> Result<FaultAction, F
             .at(item.span, "without effect")
             .cure("write `compute = 4.0`, for example"));
     }
-    let until = fields.whole("until")?;
-    match until.filter(|until| *until <= step) {
-        None => Ok(FaultAction::Slow { compute, until }),
-        Some(until) => {
+    Ok(FaultAction::Slow { compute, until: fields.whole("until")? })
+}
+
+/// Refuses slowness that ends before it begins.
+fn ends_later(action: FaultAction, step: u64, item: &Item) -> Result<(), Finding> {
+    match action {
+        FaultAction::Slow { until: Some(until), .. } if until <= step => {
             Err(Finding::new("R188", format!("slow from step {step} until step {until}: for no step"))
                 .at(item.span, "ends before it begins")
                 .note("`until` is the first step that is as fast as before")
                 .cure(format!("write `until = {}` or more", step.saturating_add(1))))
         }
+        _ => Ok(()),
     }
 }
 

@@ -3,10 +3,47 @@
 use crate::keys::key::Key;
 use crate::keys::lookup;
 use crate::text::finding::Finding;
-use crate::text::tree::{Entry, Table};
+use crate::text::tree::{Entry, Item, Table};
 use crate::values::leaf::Typed;
 use crate::values::{unknown, value};
 use std::time::Duration;
+
+/// Reads the entries of a list.
+///
+/// # Errors
+/// The problems of all of them.
+pub(crate) fn entries<T>(
+    items: &[Item],
+    one: impl Fn(&Item) -> Result<T, Vec<Finding>>,
+) -> Result<Vec<T>, Vec<Finding>> {
+    let (mut read, mut problems) = (Vec::new(), Vec::new());
+    for item in items {
+        match one(item) {
+            Ok(entry) => read.push(entry),
+            Err(found) => problems.extend(found),
+        }
+    }
+    if problems.is_empty() { Ok(read) } else { Err(problems) }
+}
+
+/// Without keys that are missing because they are misspelt, which is said already.
+pub(crate) fn without_misspelt(mut problems: Vec<Finding>) -> Vec<Finding> {
+    let meant: Vec<String> = problems
+        .iter()
+        .filter_map(|problem| problem.suggestion.as_deref())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    problems.retain(|problem| {
+        let label = problem.spans.first().map_or("", |(_, label)| label);
+        problem.code != "R010" || !meant.iter().any(|name| label.contains(name))
+    });
+    problems
+}
+
+/// What was read; a problem is kept with the others of its entry.
+pub(crate) fn noted<T>(read: Result<T, Finding>, problems: &mut Vec<Finding>) -> Option<T> {
+    read.map_err(|problem| problems.push(problem)).ok()
+}
 
 /// The keys of one entry of a list of tables, whose own keys are those below `path`.
 #[derive(Clone, Copy)]
@@ -16,17 +53,17 @@ pub(crate) struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Refuses the first key that is not among the list's, or not of `kind` where the entries have kinds.
-    pub(crate) fn refuse_unknown(&self, kind: Option<&str>) -> Result<(), Finding> {
+    /// The keys that are not among the list's, or not of `kind` where the entries have kinds.
+    pub(crate) fn unknown(&self, kind: Option<&str>) -> Vec<Finding> {
         let is_known = |key: &&Key| kind.is_none_or(|kind| key.is_of(kind));
         let known: Vec<&str> = lookup::children(self.path).filter(is_known).map(Key::name).collect();
         let whose = kind.map_or_else(|| format!(" in `{}`", self.path), |kind| format!(" for `{kind}`"));
-        match self.table.entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
-            None => Ok(()),
-            Some(entry) => Err(self
-                .of_another_kind(entry, &whose)
-                .unwrap_or_else(|| unknown::key(entry, &whose, &known, self.path))),
-        }
+        let strange = self.table.entries.iter().filter(|entry| !known.contains(&entry.name.as_str()));
+        let problem = |entry| {
+            let elsewhere = self.of_another_kind(entry, &whose);
+            elsewhere.unwrap_or_else(|| unknown::key(entry, &whose, &known, self.path))
+        };
+        strange.map(problem).collect()
     }
 
     /// A key that other entries of the list have.

@@ -13,14 +13,18 @@ use crate::values::value::{typed, wrong_type};
 use crate::values::{fault_list, layer_list, slow_list};
 
 /// Checks a value against its key.
-pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Finding> {
+///
+/// # Errors
+/// What is wrong with it: of a list of tables, the problems of all entries.
+pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Vec<Finding>> {
+    let alone = |finding| vec![finding];
     let typed = match &key.kind {
-        Kind::Path => path(key, item, sources)?,
-        Kind::LayerRows => Typed::LayerRows(layer_list::read_rows(key, item)?),
-        Kind::Layers => Typed::Layers(layer_list::read(key, item)?),
+        Kind::Path => path(key, item, sources).map_err(alone)?,
+        Kind::LayerRows => Typed::LayerRows(layer_list::read_rows(key, item).map_err(alone)?),
+        Kind::Layers => Typed::Layers(layer_list::read(key, item).map_err(alone)?),
         Kind::Slow => Typed::Slow(slow_list::read(item)?),
         Kind::Faults => Typed::Faults(fault_list::read(item)?),
-        _ => typed(key, item)?,
+        _ => typed(key, item).map_err(alone)?,
     };
     let toml = match &typed {
         Typed::Path(path) => crate::text::tree::quote(&path.to_string_lossy()),

@@ -5,37 +5,43 @@ use crate::keys::key::Kind;
 use crate::keys::lookup;
 use crate::text::finding::Finding;
 use crate::text::tree::{Item, Value};
-use crate::values::fields::Fields;
+use crate::values::fields::{Fields, entries, noted, without_misspelt};
 use crate::values::slow::{SlowSetting, Whose};
 use crate::values::value;
 
 const TABLE: &str = "nodes.slow";
 
-/// Reads a list of slow ranks; the first problem is reported.
-pub(crate) fn read(item: &Item) -> Result<Vec<SlowSetting>, Finding> {
+/// Reads a list of slow ranks.
+pub(crate) fn read(item: &Item) -> Result<Vec<SlowSetting>, Vec<Finding>> {
     match (&item.value, lookup::find(TABLE)) {
-        (Value::List(items), _) => items.iter().map(one).collect(),
-        (_, Some(key)) => Err(value::wrong_type(key, item, value::expected(&Kind::Slow))),
+        (Value::List(items), _) => entries(items, one),
+        (_, Some(key)) => Err(vec![value::wrong_type(key, item, value::expected(&Kind::Slow))]),
         _ => Ok(Vec::new()),
     }
 }
 
-fn one(item: &Item) -> Result<SlowSetting, Finding> {
+fn one(item: &Item) -> Result<SlowSetting, Vec<Finding>> {
     let Value::Table(table) = &item.value else {
-        return Err(Finding::new("R011", format!("a slow rank is a table, not {}", item.value.describe()))
+        let found = Finding::new("R011", format!("a slow rank is a table, not {}", item.value.describe()))
             .at(item.span, "expected a table")
-            .note(value::more(TABLE)));
+            .note(value::more(TABLE));
+        return Err(vec![found]);
     };
     let fields = Fields { path: TABLE, table };
-    fields.refuse_unknown(None)?;
+    let mut problems = fields.unknown(None);
+    let whose = noted(whose(item, fields), &mut problems);
+    let [compute, link, probability] =
+        ["compute", "link", "probability"].map(|name| noted(fields.number(name), &mut problems));
+    let factor = |read: Option<Option<f64>>| read.flatten().unwrap_or(1.0);
+    let Some(whose) = whose.filter(|_| problems.is_empty()) else { return Err(without_misspelt(problems)) };
     let slow = SlowSetting {
-        whose: whose(item, fields)?,
-        compute: fields.number("compute")?.unwrap_or(1.0),
-        link: fields.number("link")?.unwrap_or(1.0),
-        probability: fields.number("probability")?.unwrap_or(1.0),
+        whose,
+        compute: factor(compute),
+        link: factor(link),
+        probability: factor(probability),
         span: item.span,
     };
-    refuse_without_effect(&slow, item)?;
+    refuse_without_effect(&slow, item).map_err(|problem| vec![problem])?;
     Ok(slow)
 }
 

@@ -142,9 +142,36 @@ fn check_entries(name: &str, entries: &[(&str, String)]) {
 }
 
 #[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let entries = "schema = 1\nfaults = [{ kind = \"kill\", why = 1 }, { kind = \"drop-link\", rank = 1, step = 2 }, \
+                   { kind = \"slow\", rank = 1, stp = 3, compute = 0.5 }]";
+    let slow = "[nodes]\nuse = [\"local*2\"]\nslow = [{ rank = 1 }, { rank = 0, comput = 2.0, lnk = 3.0 }]";
+    let codes = |changes: &[&str]| -> Vec<String> {
+        let problems = Desk::with(&recipe(changes)).plan().err();
+        problems.into_iter().flat_map(|problems| problems.list).map(|problem| problem.code).collect()
+    };
+    // Whom and when of the first, in front of its misspelt key, and the peer of the second; of the third the step, the key and the factor.
+    let expected = ["R010", "R010", "R012", "R010", "R012", "R014"];
+    assert_eq!(codes(&[TWO, SHORT, entries]), expected);
+    let misspelt = "schema = 1\nfaults = [{ kind = \"kill\", rnk = 1, stp = 2 }]";
+    assert_eq!(codes(&[TWO, SHORT, misspelt]), ["R012", "R012"]);
+    assert_eq!(codes(&[slow, SHORT]), ["R114", "R012", "R012"]);
+}
+
+#[test]
+fn arms_that_differ_in_a_misspelt_key_are_not_called_the_same() {
+    let arms = "[[strategy]]\nkind = \"d-sync\"\n[[strategy]]\nkind = \"d-sync\"\nname = \"merged\"\n\
+                communication.schedul = \"merged\"";
+    let problems = Desk::with(&recipe(&[arms, SHORT, TWO])).plan().expect_err("a misspelt key");
+    let codes: Vec<&str> = problems.list.iter().map(|problem| problem.code.as_str()).collect();
+    assert_eq!(codes, ["R012"]);
+}
+
+#[test]
 fn what_cannot_work_about_a_link() {
     let cases = [
         ("half a link", entry("kind = \"drop-link\"\nrank = 1\nstep = 2")),
+        ("half a link of rank 0", entry("kind = \"drop-link\"\nrank = 0\nstep = 2")),
         ("a link for a while", entry("kind = \"drop-link\"\nrank = 1\npeer = 2\nstep = 2\nfor = \"2s\"")),
         ("a peer of a kill", entry("kind = \"kill\"\nrank = 1\npeer = 0\nstep = 2")),
         ("no such link", entry("kind = \"drop-link\"\nrank = 1\npeer = 7\nstep = 2")),

@@ -51,6 +51,8 @@ pub struct AttemptLine {
     pub started: i64,
     /// How it ended.
     pub state: RunState,
+    /// Whether that is what its recipe asked for.
+    pub as_ordered: bool,
     /// The reason, in a sentence.
     pub detail: String,
     /// The directory of its logs, events and snapshots.
@@ -86,6 +88,7 @@ struct LineColumns {
     condition: String,
     repeat: u32,
     state: String,
+    as_ordered: bool,
     config: i64,
     attempt: Option<i64>,
     started: Option<i64>,
@@ -129,6 +132,7 @@ impl Store {
         let rows: Vec<LineColumns> = sqlx::query_as(
             "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
              cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
+             EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') AS as_ordered, \
              attempt.id AS attempt, attempt.started_unix AS started, attempt.training, \
              (SELECT spec ->> '$.train.target.metric' FROM config WHERE id = cell.config) AS metric FROM run \
              JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
@@ -217,21 +221,22 @@ impl Store {
     }
 
     async fn attempts_of(&self, run: &RunId, standing: RunState) -> Result<Vec<AttemptLine>, StoreError> {
-        let rows: Vec<(u32, i64, String, String)> = sqlx::query_as(
-            "SELECT number, started_unix, attempt.state, detail FROM attempt JOIN run ON run.id = attempt.run \
+        let rows: Vec<(u32, i64, String, String, bool)> = sqlx::query_as(
+            "SELECT number, started_unix, attempt.state, detail, \
+             EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') FROM attempt JOIN run ON run.id = attempt.run \
              WHERE run.ulid = ? ORDER BY number",
         )
         .bind(run.as_str())
         .fetch_all(&self.reader)
         .await?;
         rows.into_iter()
-            .map(|(number, started, state, detail)| {
+            .map(|(number, started, state, detail, as_ordered)| {
                 let state = match state_named(&state)? {
                     RunState::Running => standing,
                     state => state,
                 };
                 let directory = self.attempt_directory(run, number);
-                Ok(AttemptLine { number, started, state, detail, directory })
+                Ok(AttemptLine { number, started, state, as_ordered, detail, directory })
             })
             .collect()
     }
@@ -285,6 +290,7 @@ fn listed(row: LineColumns, metrics: &Latest, abandoned: bool) -> Result<Listed,
         condition: row.condition,
         repeat: row.repeat,
         state: standing(&row.state, abandoned)?,
+        as_ordered: row.as_ordered,
         started: row.started,
         training: row.training.map(|time| Nanos(uint(time))),
         metric: value.map(|value| (wanted, *value)),
