@@ -6,7 +6,7 @@
     python3 tests/replay/replay.py weights/RUN data/mnist
 
 Plain Python without packages, so that nothing of any framework is in between: slow, but a small model takes
-seconds. Nothing runs this by itself; `tests/tests/export.rs` does the same in Rust. Prints the largest difference of
+seconds. Nothing runs this by itself; `tests/tests/commands/export.rs` does the same in Rust. Prints the largest difference of
 two weights; 1e-5 is what 32 bits leave after some hundred steps.
 """
 

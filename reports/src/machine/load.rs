@@ -167,7 +167,7 @@ fn apart(findings: &Findings) -> Option<String> {
             by_repeat.entry((placed.number, judged.run.repeat)).or_default().insert(machines);
         }
     }
-    // More machines than another arm has are what is compared.
+    // Arms with different numbers of machines are compared by these.
     let same_number = |sets: &BTreeSet<BTreeSet<&str>>| {
         let sizes: BTreeSet<usize> = sets.iter().map(BTreeSet::len).collect();
         sets.len() > sizes.len()

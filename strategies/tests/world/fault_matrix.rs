@@ -4,7 +4,7 @@
 //! A simulated world has ranks, lanes, messages and snapshots, and nothing else. So some of a cell is not here:
 //!
 //! - There is no driver. That it is killed is the death of all ranks in one moment, which is what the lease of an agent and the end of
-//!   a pipe come to; that it names hosts and writes outcomes is tried in real processes (`tests/tests/fault_matrix.rs`, `hosts.rs`).
+//!   a pipe come to; that it names hosts and writes outcomes is tried in real processes (`tests/tests/faults/fault_matrix.rs`, `hosts/`).
 //! - There is no database. Here are the records of ranks: those before the fault are as without it.
 //! - A host is a set of ranks. That its agent is killed is the death of all of them in one moment; that `ssh` to it is lost leaves
 //!   them alone until their lease is over, because data does not pass `ssh`, and then is the same.

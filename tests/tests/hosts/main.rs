@@ -4,6 +4,8 @@
 mod accidents;
 mod numbers;
 mod readiness;
+mod slurm;
+mod slurm_jobs;
 mod strangers;
 
 use e2e::{CLEAN, Desk, Lab, Sketch, WorkerProcess, gone, wait_until};

@@ -89,21 +89,19 @@ fn action(kind: FaultKind, item: &Item, fields: Fields<'_>) -> Result<FaultActio
     match kind {
         FaultKind::Kill => Ok(FaultAction::Kill),
         FaultKind::Pause => Ok(FaultAction::Pause { length: fields.duration("for")? }),
-        FaultKind::DropLink => match fields.whole("peer")? {
-            Some(peer) => Ok(FaultAction::DropLink { peer: peer as u32 }),
-            None => {
-                // A rank has no link to itself.
-                let peer = u8::from(fields.whole("rank")? == Some(0));
-                Err(missing(
-                    item,
-                    "which link",
-                    "`peer` is missing",
-                    format!("write `peer = {peer}` for the link between the rank and rank {peer}"),
-                ))
-            }
-        },
+        FaultKind::DropLink => dropped_link(item, fields),
         FaultKind::Slow => slowness(item, fields),
     }
+}
+
+fn dropped_link(item: &Item, fields: Fields<'_>) -> Result<FaultAction, Finding> {
+    if let Some(peer) = fields.whole("peer")? {
+        return Ok(FaultAction::DropLink { peer: peer as u32 });
+    }
+    // A rank has no link to itself.
+    let peer = u8::from(fields.whole("rank")? == Some(0));
+    let cure = format!("write `peer = {peer}` for the link between the rank and rank {peer}");
+    Err(missing(item, "which link", "`peer` is missing", cure))
 }
 
 fn slowness(item: &Item, fields: Fields<'_>) -> Result<FaultAction, Finding> {

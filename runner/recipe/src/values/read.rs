@@ -15,7 +15,7 @@ use crate::values::{fault_list, layer_list, slow_list};
 /// Checks a value against its key.
 ///
 /// # Errors
-/// What is wrong with it: of a list of tables, the problems of all entries.
+/// Its problems: of a list of tables, those of all entries.
 pub(crate) fn leaf(key: &'static Key, item: &Item, sources: &Sources) -> Result<Leaf, Vec<Finding>> {
     let alone = |finding| vec![finding];
     let typed = match &key.kind {

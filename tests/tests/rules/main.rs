@@ -2,13 +2,10 @@
 //! strategy.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-#[path = "rules/comments.rs"]
 mod comments;
-#[path = "rules/literals.rs"]
+mod families;
 mod literals;
-#[path = "rules/rooms.rs"]
 mod rooms;
-#[path = "rules/text.rs"]
 mod text;
 
 use e2e::strategy_kinds as kinds;

@@ -5,9 +5,7 @@
 //! without an arm here is missed at once.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-#[path = "strategies/learning.rs"]
 mod learning;
-#[path = "strategies/traffic.rs"]
 mod traffic;
 
 use e2e::{Desk, strategy_kinds};

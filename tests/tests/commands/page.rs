@@ -7,7 +7,7 @@
     reason = "in a test, a failure is a panic; and it says when it did not run"
 )]
 
-#[path = "../../reports/tests/visit/mod.rs"]
+#[path = "../../../reports/tests/visit/mod.rs"]
 mod visit;
 
 use e2e::Desk;

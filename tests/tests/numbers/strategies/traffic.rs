@@ -1,6 +1,6 @@
 //! What each rank sends over a run, by the formula of its method.
 
-use crate::{Ran, STEPS};
+use super::{Ran, STEPS};
 use recipe::{
     Codec, Collective, Compression, ExchangeThrough, FcUpdate, ModuloScheme, ReduceOrder, Serve, Strategy,
 };

@@ -1,6 +1,6 @@
 //! Whether a run learns, and as much as it should.
 
-use crate::{Arm, Ran};
+use super::{Arm, Ran};
 use recipe::{Compression, Route, Strategy};
 
 /// The largest share of the loss that may be left; a quarter of the right step leaves more, and no step all of it.
