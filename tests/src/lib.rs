@@ -21,7 +21,7 @@ pub use threads::{RankLog, train_on_threads};
 pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
-use launch::{Attempt, Deadlines, End, Outcome, StopSignal, Update};
+use launch::{Attempt, Deadlines, End, Outcome, SavedCheckpoint, StopSignal, Update};
 use recipe::{
     ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine, ModelLayout,
     PictureCounts, Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
@@ -199,19 +199,40 @@ pub fn train_planned(
     plan: &Plan,
     run: &Run,
     deadlines: Deadlines,
-    mut watch: impl FnMut(&Update) + Send + 'static,
+    watch: impl FnMut(&Update) + Send + 'static,
 ) -> Result<Trained> {
     let spec = &plan.cells[run.cell].spec;
-    let directory = tempfile::tempdir()?;
-    let attempt = Attempt {
+    trained(Attempt { deadlines, ..attempt_at(spec, run)? }, watch)
+}
+
+/// The first run of a recipe again, from the last checkpoint that it left.
+pub fn train_again(text: &str, deadlines: Deadlines, before: &Trained) -> Result<Trained> {
+    let plan = plan(text)?;
+    let run = plan.runs.first().context("the recipe plans no run")?;
+    let spec = &plan.cells[run.cell].spec;
+    let (folder, ranks) = (before.directory.path(), spec.cluster.ranks());
+    let last = SavedCheckpoint::newest_first(folder, ranks, &before.events).next();
+    let resume = last.context("no checkpoint")?.continued(before.events.iter().cloned());
+    let resume = Some(resume.context("the checkpoint does not fit")?);
+    trained(Attempt { deadlines, resume, ..attempt_at(spec, run)? }, |_| ())
+}
+
+/// An attempt from the beginning, in a folder of its own.
+fn attempt_at<'a>(spec: &'a recipe::RunSpec, run: &Run) -> Result<Attempt<'a>> {
+    Ok(Attempt {
         spec,
         seed: run.seed,
-        directory: directory.path().to_owned(),
+        directory: PathBuf::new(),
         worker: binary("bakeoff-worker")?,
-        deadlines,
+        deadlines: Deadlines::default(),
         timeout: Some(Duration::from_mins(4)),
         resume: None,
-    };
+    })
+}
+
+fn trained(attempt: Attempt<'_>, mut watch: impl FnMut(&Update) + Send + 'static) -> Result<Trained> {
+    let directory = tempfile::tempdir()?;
+    let attempt = Attempt { directory: directory.path().to_owned(), ..attempt };
     let runtime = tokio::runtime::Runtime::new()?;
     let (outcome, events) = runtime.block_on(async {
         let (sender, mut updates) = tokio::sync::mpsc::channel(1024);

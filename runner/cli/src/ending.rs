@@ -226,7 +226,13 @@ fn next(rows: &SweepRows, page: &Path) -> String {
         return format!("bakeoff logs {}", short(&run.id));
     }
     if of(RunState::Interrupted).or(of(RunState::Pending)).is_some() {
-        return format!("{}   (continues where this one stopped)", again(&rows.argv));
+        // Without the option, runs that finished before count again.
+        let what = if rows.argv.iter().any(|word| word == "--fresh") {
+            "takes runs that finished before; `--fresh` makes all anew"
+        } else {
+            "continues where this one stopped"
+        };
+        return format!("{}   ({what})", again(&rows.argv));
     }
     if of(RunState::Degraded).is_some() {
         return format!("{}   (trains again what lost a rank)", again(&rows.argv));

@@ -3,9 +3,10 @@
 use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
-use crate::machines::{Machines, nodes_of};
+use crate::machines::{Machines, namesakes, nodes_of};
 use launch::{DataFilesError, NodeFacts, Nodes, WorkerBinary};
 use recipe::{Files, Node, Plan, Provenance, RunSpec, Source};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// The environment of all runs of a plan. Each data set is digested once.
@@ -54,18 +55,13 @@ impl Environment {
         self.nodes.get(&node.name).or_else(|| self.spare.get(&node.name))
     }
 
-    /// Two names that may be one machine: `lab01 and lab02 both call themselves n1`. `here` is what this machine calls itself where it
+    /// Names that may be one machine: `lab01 and lab02 call themselves n1`. `here` is what this machine calls itself where it
     /// must not be among them.
     pub(crate) fn namesakes(&self, machines: &[Node], here: Option<&str>) -> Option<String> {
-        let mut known: Vec<(&str, &str)> = here.map(|host| ("this machine", host)).into_iter().collect();
-        for node in machines {
-            let Some(facts) = self.facts(node) else { continue };
-            if let Some((other, host)) = known.iter().find(|(_, host)| *host == facts.host) {
-                return Some(format!("{other} and {} both call themselves {host}", node.name));
-            }
-            known.push((&node.name, &facts.host));
-        }
-        None
+        let here = here.map(|host| ("this machine", host));
+        let nodes =
+            machines.iter().filter_map(|node| Some((node.name.as_str(), self.facts(node)?.host.as_str())));
+        namesakes(here.into_iter().chain(nodes))
     }
 
     /// Whether a queue is to give each run its machines.
@@ -88,7 +84,18 @@ impl Environment {
             let nodes = spec.cluster.nodes.iter();
             launch::hardware(nodes.filter_map(|node| Some((node, self.nodes.get(&node.name)?))))
         });
-        Ok(Provenance { data: digest, worker: self.worker.identity.clone(), hardware })
+        Ok(Provenance { data: digest, worker: self.workers_of(spec), hardware })
+    }
+
+    /// The worker program of a run; where hosts have others, those of all machines.
+    fn workers_of(&self, spec: &RunSpec) -> String {
+        let own = self.worker.identity.as_str();
+        let nodes = spec.cluster.nodes.iter();
+        let each: Vec<&str> = nodes.map(|node| self.machines.worker_identity(node).unwrap_or(own)).collect();
+        if each.iter().all(|identity| *identity == own) {
+            return own.to_owned();
+        }
+        recipe::hex(&Sha256::digest(each.join(" ")))
     }
 }
 

@@ -155,6 +155,11 @@ pub(crate) fn all(store: &Path) -> Vec<Live> {
 }
 
 impl Live {
+    /// Whether its driver waits for jobs of a queue.
+    pub(crate) fn waits_for_jobs(&self) -> bool {
+        self.argv.iter().any(|word| word == "--submit" || word.starts_with("--submit="))
+    }
+
     /// The runs under way.
     pub(crate) fn under_way(&self) -> impl Iterator<Item = &LiveRun> {
         self.run.iter().chain(&self.beside)

@@ -39,6 +39,15 @@ impl Machines {
         let hosts = connected?;
         let names = human::count(nodes.len(), "machine");
         console.say(&format!("{names} connected and ready in {:.1} s", begun.elapsed().as_secs_f64()));
+        let other = nodes
+            .iter()
+            .find(|node| hosts.worker_identity(node).is_some_and(|identity| identity != worker.identity));
+        if let Some(node) = other {
+            console.warn(
+                &format!("{} has another worker program, or another libtorch, than this machine", node.name),
+                "sums may have other bits there: leave `worker` and `libtorch` out of its inventory, and it gets those of this machine",
+            );
+        }
         if plan.cells.iter().any(is_readable_on_the_way) {
             console.warn(
                 "ranks of different machines exchange tensors over TCP: each connection is authenticated, none is encrypted",
@@ -78,6 +87,14 @@ impl Machines {
         match self {
             Self::Hosts(hosts) if node.access != Access::Local => hosts.free(node),
             Self::Hosts(_) | Self::Here => None,
+        }
+    }
+
+    /// The identity of the worker program of a host; `None` for this machine.
+    pub(crate) fn worker_identity(&self, node: &Node) -> Option<&str> {
+        match self {
+            Self::Hosts(hosts) => hosts.worker_identity(node),
+            Self::Here => None,
         }
     }
 
@@ -131,6 +148,18 @@ pub(crate) fn host_of(node: &Node) -> String {
         }
         Access::Slurm { host } => host.clone(),
     }
+}
+
+/// Names that may be one machine, of pairs of a name and what the machine calls itself: `lab01 and lab02 call themselves n1`.
+pub(crate) fn namesakes<'a>(machines: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+    let mut named: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, host) in machines {
+        named.entry(host).or_default().push(name);
+    }
+    let shared = named.into_iter().filter(|(_, names)| names.len() > 1);
+    let words: Vec<String> =
+        shared.map(|(host, names)| format!("{} call themselves {host}", names.join(" and "))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The machines on which ranks of a plan run, each once, in the order of the recipe.

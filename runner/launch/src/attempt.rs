@@ -15,6 +15,7 @@ use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Supervisor};
 use crate::{Attempt, End, LaunchError, Outcome, RunPhase, StopSignal, Update};
 use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
+use recipe::FaultAction;
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -316,13 +317,19 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         );
         self.backlog.push_back(Update::Note(words));
         self.backlog.push_back(Update::Continued { samples: *samples });
-        let (values, recorded): (Vec<Event>, Vec<Event>) =
+        let (values, rest): (Vec<Event>, Vec<Event>) =
             events.iter().cloned().partition(|event| matches!(event, Event::Metric(_)));
+        let (lasting, recorded): (Vec<Event>, Vec<Event>) = rest.into_iter().partition(lasts);
         for piece in recorded.chunks(REPLAYED) {
             self.backlog.push_back(Update::Events(piece.to_vec()));
         }
         // One of them may be the target.
         self.earlier.push(Input::Message(Member::Evaluator, ToDriver::Events(values)));
+        for event in lasting {
+            let Event::Struck(struck) = &event else { continue };
+            let member = Member::Rank(Rank(struck.fault.rank));
+            self.earlier.push(Input::Message(member, ToDriver::Events(vec![event])));
+        }
         let taken = |snapshot: &SnapshotRecord| {
             let event = Event::Snapshot(snapshot.clone());
             Input::Message(Member::Rank(snapshot.rank), ToDriver::Events(vec![event]))
@@ -398,5 +405,13 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
             self.updates.send(update).await.map_err(unrecorded)?;
         }
         Ok(())
+    }
+}
+/// Whether it is a fault by which its rank is slow, or without a link, in a run that continues after it as well.
+fn lasts(event: &Event) -> bool {
+    let Event::Struck(struck) = event else { return false };
+    match struck.fault.action {
+        FaultAction::DropLink { .. } | FaultAction::Slow { .. } => true,
+        FaultAction::Kill | FaultAction::Pause { .. } => false,
     }
 }

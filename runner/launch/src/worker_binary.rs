@@ -57,15 +57,18 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
     let Introduction { version, libtorch, inventory } = introduction(path, &BTreeMap::new(), PATIENCE)?;
-    let sha256 =
-        digest(path).map_err(|source| LaunchError::File { path: path.into(), what: "read", source })?;
-    let identity = hex(&Sha256::digest(format!("{sha256} {libtorch}")));
-    Ok(WorkerBinary { path: path.into(), version, identity, inventory })
+    Ok(WorkerBinary { path: path.into(), version, identity: identity(path, &libtorch)?, inventory })
 }
 
-/// Whether a binary on this host, with these variables set, fits this driver.
-pub(crate) fn examine_in(path: &Path, environment: &BTreeMap<String, String>) -> Result<(), LaunchError> {
-    introduction(path, environment, PATIENCE).map(drop)
+/// The identity of a binary on this host that fits this driver, with these variables set.
+pub(crate) fn examine_in(path: &Path, environment: &BTreeMap<String, String>) -> Result<String, LaunchError> {
+    identity(path, &introduction(path, environment, PATIENCE)?.libtorch)
+}
+
+fn identity(path: &Path, libtorch: &str) -> Result<String, LaunchError> {
+    let unread = |source| LaunchError::File { path: path.into(), what: "read", source };
+    let sha256 = digest(path).map_err(unread)?;
+    Ok(hex(&Sha256::digest(format!("{sha256} {libtorch}"))))
 }
 
 /// What a binary that fits says of itself.

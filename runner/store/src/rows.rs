@@ -381,6 +381,8 @@ pub struct RunLine {
     pub tags: Vec<String>,
     /// Whether its sweep was imported.
     pub imported: bool,
+    /// Whether its numbers were taken from an earlier run.
+    pub reused: bool,
 }
 
 /// A line of a list with the run's configuration.

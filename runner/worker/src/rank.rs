@@ -144,7 +144,7 @@ impl Process<'_> {
         let (learner, parts) = self.learner(&data, &plan)?.unzip();
         let blueprint =
             Blueprint::new(spec, plan, spec.model.parameters()).with_registry(self.registry.clone());
-        let blueprint = self.resumed(blueprint)?;
+        let (blueprint, continued) = self.resumed(blueprint)?;
         let emulation = Emulation::new(
             self.briefing,
             self.rank,
@@ -172,17 +172,21 @@ impl Process<'_> {
         self.recorder.expect_lanes(bodies.len());
         let patience = self.briefing.deadlines.shut_down;
         let links = plane.link_dropper();
-        let strikes = Strikes::new(&spec.faults, self.rank.0, self.client.clone(), links, patience);
+        let strikes = Strikes::new(&spec.faults, self.rank.0, self.client.clone(), links, patience)
+            .continued_after(continued);
         self.recorder.expect_strikes(strikes);
         Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
     }
 
-    /// The blueprint with this rank's part of the checkpoint that the run is continued from.
-    fn resumed(&self, blueprint: Blueprint) -> Result<Blueprint, LaneFailure> {
-        let Some(folder) = &self.briefing.resume else { return Ok(blueprint) };
+    /// The blueprint with this rank's part of the checkpoint that the run is continued from, and the last step before that; 0 at the start.
+    fn resumed(&self, blueprint: Blueprint) -> Result<(Blueprint, u64), LaneFailure> {
+        let Some(folder) = &self.briefing.resume else { return Ok((blueprint, 0)) };
         let file = folder.join(format!("rank-{}.state", self.rank));
         let lanes = checkpoint::read(&file).map_err(|error| LaneFailure::early(Phase::Other, error))?;
-        Ok(blueprint.resuming(lanes))
+        // A lane beside it may count several steps for one.
+        let own = lanes.iter().find(|lane| lane.lane == LaneId::Compute).or(lanes.first());
+        let last = own.and_then(|lane| lane.state.steps()).unwrap_or(0);
+        Ok((blueprint.resuming(lanes), last))
     }
 
     fn learner(&self, data: &Arc<DataSet>, plan: &TrainingPlan) -> Result<Option<Model>, LaneFailure> {

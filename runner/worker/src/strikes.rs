@@ -19,6 +19,8 @@ pub(crate) struct Strikes {
     planned: Mutex<Vec<PlannedFault>>,
     client: ControlClient,
     links: LinkDropper,
+    /// Peers whose link was lost before the checkpoint from which the run continues.
+    lost_before: Mutex<Vec<Rank>>,
     /// How long the driver may take to know of one before it strikes.
     patience: Duration,
 }
@@ -33,11 +35,23 @@ impl Strikes {
         patience: Duration,
     ) -> Self {
         let of_rank = planned.iter().filter(|fault| fault.rank == rank).copied().collect();
-        Self { planned: Mutex::new(of_rank), client, links, patience }
+        Self { planned: Mutex::new(of_rank), client, links, lost_before: Mutex::default(), patience }
+    }
+
+    /// The same in a run that continues after this step: links that were lost by then are lost from its first step on.
+    #[must_use]
+    pub(crate) fn continued_after(self, step: u64) -> Self {
+        let peer = |fault: &PlannedFault| match fault.action {
+            FaultAction::DropLink { peer } if fault.step <= step => Some(Rank(peer)),
+            _ => None,
+        };
+        let lost_before = lock(&self.planned).iter().filter_map(peer).collect();
+        Self { lost_before: Mutex::new(lost_before), ..self }
     }
 
     /// The faults that strike at the beginning of a step. Each is returned once, to the first lane of the rank that comes there.
     pub(crate) fn due(&self, step: u64) -> Vec<PlannedFault> {
+        lock(&self.lost_before).drain(..).for_each(|peer| self.links.drop_link(peer));
         lock(&self.planned).extract_if(.., |fault| fault.step == step).collect()
     }
 

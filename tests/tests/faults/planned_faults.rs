@@ -2,8 +2,8 @@
 //! table in `strategies/README.md` for five kinds; the simulator has all of them.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, Trained, train_watched};
-use launch::{Deadlines, End, FaultOrigin, Update};
+use e2e::{Desk, Trained, train_again, train_watched};
+use launch::{Deadlines, End, FaultOrigin, Outcome, Update};
 use recipe::{StepPace, StrategyKind};
 use record::{Event, LaneId, Nanos, Phase, Rank, StepRecord};
 use serde_json::Value;
@@ -171,6 +171,23 @@ fn a_rank_is_slow_from_one_step_to_another() {
             assert_eq!(trained.final_weights().unwrap(), run(kind, &[]).final_weights().unwrap(), "{kind}");
         }
     }
+}
+
+/// The workers hear of it a while after the checkpoint.
+#[test]
+fn a_lost_link_is_lost_in_a_run_that_continues_as_well() {
+    let arm = "kind = \"local-sgd\"\nperiod = 20";
+    let fault = "kind = \"drop-link\"\nrank = 1\npeer = 0\nstep = 22";
+    let text = recipe(&[arm], &[fault]).replace("[nodes]", "checkpoint = \"25 steps\"\n[nodes]");
+    let deadlines = Deadlines { peer: WAIT, ..Deadlines::default() };
+    let before = train_watched(&text, deadlines, |_| ()).unwrap();
+    let told = "lost its link with rank 0 at the beginning of step 22, as the recipe says";
+    let of = |outcome: &Outcome| (outcome.as_ordered, outcome.detail.contains(told));
+    assert_eq!(of(&before.outcome), (true, true), "{:?}", before.outcome);
+    let after = train_again(&text, deadlines, &before).unwrap();
+    assert_eq!(of(&after.outcome), (true, true), "{:?}", after.outcome);
+    let struck = |events: &[Event]| events.iter().filter(|event| matches!(event, Event::Struck(_))).count();
+    assert_eq!([struck(&before.events), struck(&after.events)], [1, 1], "recorded once in each attempt");
 }
 
 /// A wait that ends in the test: nothing is as long that works.

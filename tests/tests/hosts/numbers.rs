@@ -1,8 +1,11 @@
 //! Ranks on several hosts end with the weights that they have on one machine, and their clocks are compared.
 
-use crate::{APART, HOSTS, desk_of, trained};
-use e2e::Lab;
+use crate::{APART, HOSTS, PATIENCE, desk_of, recipe, says, trained};
+use e2e::{Desk, Lab, Sketch, binary, wait_until};
+use record::Event;
+use rustix::process::Signal;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// Through doors, in a tunnel, and with this machine as one of the hosts.
 #[test]
@@ -46,6 +49,63 @@ fn strategies_that_wait_for_nothing_train_on_several_hosts() {
     for strategy in ["ad-psgd", "easgd-async"] {
         assert!(!trained(Some(&lab), strategy, HOSTS).is_empty(), "{strategy}");
     }
+}
+
+/// Its models are evaluated when all ranks have ended, those of the part before among them: they lie on this machine alone.
+#[test]
+fn a_run_on_hosts_that_was_stopped_continues_with_the_weights_of_one_that_was_not() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let nodes = "use = [\"lab1\", \"local*2\"]\n[compute]\nstep-time = \"60ms\"";
+    let sketch = Sketch { steps: 60, evaluate: 10, batch: 30, ..Sketch::default() };
+    let text = |nodes: &str| {
+        let text = sketch.to_string().replace("use = [\"local*2\"]", nodes);
+        text.replace("[nodes]", "checkpoint = \"10 steps\"\n[nodes]")
+            + "[communication]\nreduce-order = \"rank\"\n"
+    };
+    let here = Desk::new().unwrap();
+    here.write("recipe.toml", &text("use = [\"local*3\"]")).unwrap();
+    here.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    desk.write("recipe.toml", &text(nodes)).unwrap();
+    let driver = lab.run(&desk, ["run", "recipe.toml"]).unwrap();
+    let saved = |event: &Event| matches!(event, Event::Checkpoint(saved) if saved.number >= 3);
+    wait_until(PATIENCE, || Ok(desk.events().iter().filter(|event| saved(event)).count() >= 3)).unwrap();
+    driver.signal(Signal::INT).unwrap();
+    driver.end(PATIENCE).unwrap().with_code(130).unwrap();
+    let ended = lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap();
+    ended.with_code(0).unwrap();
+    let last = |desk: &Desk| {
+        let runs = desk.json(["list", "state=done", "--format", "json"]).unwrap();
+        let id = runs[0]["id"].as_str().unwrap().to_owned();
+        let shown = desk.json(["show", &id, "--format", "json"]).unwrap();
+        shown["run"]["attempt"]["weights"].clone()
+    };
+    assert_eq!(last(&desk), last(&here));
+}
+
+/// A worker program of the host's own decides the bits of its sums.
+#[test]
+fn a_host_with_another_worker_program_makes_another_run() {
+    if !Lab::is_possible() {
+        return;
+    }
+    let lab = Lab::start().unwrap();
+    let desk = Desk::new().unwrap();
+    let own = desk.at("own-worker");
+    std::fs::copy(binary("bakeoff-worker").unwrap(), &own).unwrap();
+    desk.write("nodes.toml", &format!("[lab1]\n[lab2]\nworker = \"{}\"\n", own.display())).unwrap();
+    desk.write("recipe.toml", &recipe("d-sync", &format!("{HOSTS}\ninventory = \"nodes.toml\""), 5)).unwrap();
+    let again =
+        || lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
+    again();
+    assert!(again().stderr.contains("1 finished before and reused"));
+    std::fs::OpenOptions::new().append(true).open(&own).unwrap().write_all(b"x").unwrap();
+    let said = again().stderr;
+    says(&said, &["lab2 has another worker program, or another libtorch, than this machine"]);
+    assert!(!said.contains("reused"), "{said}");
 }
 
 /// All hosts here have the clock of this machine: it lies within the error that is stated.

@@ -98,6 +98,14 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// At most `width` characters; a cut shows.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// A word as it is written on a command line of a shell.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:@%+".contains(letter);

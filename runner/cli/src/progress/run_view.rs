@@ -2,7 +2,7 @@
 
 use crate::live::{LiveMember, LiveRun};
 use crate::live_curve::LiveCurve;
-use crate::output::human;
+use crate::output::{self, human};
 use launch::{Heartbeat, Member, RunPhase, Update};
 use recipe::{Cell, Extent, Metric, PlannedFault, Target};
 use record::{Event, Rank};
@@ -180,6 +180,10 @@ impl RunView {
 
     /// One line of at most `width` characters; what matters less goes first when there is no room.
     pub(crate) fn line(&self, width: usize, now: Instant) -> String {
+        if self.job.is_some() {
+            // How it stands is worth more than the whole of its title.
+            return output::cut(&self.job_words(), width);
+        }
         let mut parts = vec![Some(self.title.clone()), Some(self.stage()), self.lost_words()];
         if self.phase == RunPhase::Running {
             parts.extend([self.metric_words(), self.time_left(now), self.loss(), self.slowest()]);

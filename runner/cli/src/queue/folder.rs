@@ -35,6 +35,8 @@ pub(crate) struct Ticket {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Receipt {
+    /// The name of the job that wrote it.
+    pub(crate) job: String,
     /// When it began, in seconds since 1970.
     pub(crate) started: i64,
     pub(crate) end: AttemptEnd,
@@ -175,9 +177,11 @@ impl JobFolder {
         self.write_json("ticket.json", ticket)
     }
 
-    /// What the job handed back; `None` before it has.
+    /// What the job of the ticket handed back; `None` before it has.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
-        self.read("receipt.json").ok()
+        let receipt: Receipt = self.read("receipt.json").ok()?;
+        // A job that was cancelled may end after the folder was made anew for another one.
+        (receipt.job == self.ticket().ok()?.job).then_some(receipt)
     }
 
     /// Makes the directory of the attempt; `false` where another job has.
@@ -194,7 +198,11 @@ impl JobFolder {
         self.attempt().exists()
     }
 
+    /// Leaves a receipt, unless the folder is another job's by now.
     pub(crate) fn hand_in(&self, receipt: &Receipt) -> Result<(), Failure> {
+        if self.ticket()?.job != receipt.job {
+            return Ok(());
+        }
         self.write_json("receipt.json", receipt)
     }
 
@@ -208,7 +216,14 @@ impl JobFolder {
         if self.attempt().exists() { copy_all(&self.attempt(), directory) } else { Ok(()) }
     }
 
+    /// Removes the folder, and first what makes it one: a driver that is killed meanwhile leaves nothing that is taken for a job.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
+        let ticket = fs::remove_file(self.path.join("ticket.json"));
+        match ticket.and_then(|()| fs::remove_dir_all(&self.path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(self.fault("", "removed", &error)),
+            Ok(()) => return Ok(()),
+        }
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.fault("", "removed", &error)),
             _ => Ok(()),
@@ -264,6 +279,55 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DiskFiles;
+    use recipe::{Machine, PlanRequest};
+
+    fn ticket(job: &str) -> Ticket {
+        let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes/smoke.toml");
+        let plan = recipe::plan(&DiskFiles, &PlanRequest::new(&smoke), &Machine::new(2)).unwrap();
+        Ticket {
+            version: String::new(),
+            job: job.to_owned(),
+            title: String::new(),
+            argv: Vec::new(),
+            submitted: 0,
+            plan,
+            surroundings: Provenance { data: String::new(), worker: String::new(), hardware: String::new() },
+            before: Vec::new(),
+        }
+    }
+
+    fn receipt(job: &str) -> Receipt {
+        let end = AttemptEnd {
+            state: RunState::Done,
+            detail: String::new(),
+            culprit: None,
+            last_lines: Vec::new(),
+            wall: None,
+            ended: 0,
+            lost: Vec::new(),
+        };
+        let (machines, notes, hardware) = (Vec::new(), Vec::new(), String::new());
+        let job = job.to_owned();
+        Receipt { job, started: 0, end, may_do_better: false, as_ordered: false, machines, hardware, notes }
+    }
+
+    #[test]
+    fn a_receipt_of_another_job_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = JobFolder::of(place.path(), &"ab".repeat(32));
+        folder.prepare(&ticket("first"), Path::new("/bin/bakeoff")).unwrap();
+        folder.hand_in(&receipt("first")).unwrap();
+        assert_eq!(folder.receipt().unwrap().job, "first");
+        // The first is cancelled, and ends when the folder is the second's.
+        folder.prepare(&ticket("second"), Path::new("/bin/bakeoff")).unwrap();
+        folder.hand_in(&receipt("first")).unwrap();
+        assert!(folder.receipt().is_none());
+        folder.write_json("receipt.json", &receipt("first")).unwrap();
+        assert!(folder.receipt().is_none(), "an older program writes it all the same");
+        folder.hand_in(&receipt("second")).unwrap();
+        assert_eq!(folder.receipt().unwrap().job, "second");
+    }
 
     #[test]
     fn what_is_handed_over_lies_in_both_places_until_the_folder_goes() {

@@ -5,7 +5,7 @@ use recipe::RunSpec;
 use std::ffi::OsString;
 
 /// Options of which the result does not depend: for how long, on whose account, how soon.
-const HARMLESS: [&str; 27] = [
+const HARMLESS: [&str; 25] = [
     "-t",
     "--time",
     "--time-min",
@@ -27,8 +27,6 @@ const HARMLESS: [&str; 27] = [
     "--dependency",
     "--mem",
     "--mem-per-cpu",
-    "-Q",
-    "--quiet",
     "-v",
     "--verbose",
     "--no-requeue",
@@ -36,7 +34,7 @@ const HARMLESS: [&str; 27] = [
 ];
 
 /// Options that a job has from bakeoff, and why.
-const OURS: [(&str, &str, &str); 14] = [
+const OURS: [(&str, &str, &str); 15] = [
     ("-N", "--nodes", "the number of nodes follows from `nodes.use` and `nodes.workers`"),
     ("-n", "--ntasks", "the number of tasks follows from `nodes.use` and `nodes.workers`"),
     ("", "--ntasks-per-node", "it follows from `nodes.use` and `nodes.workers`"),
@@ -51,6 +49,7 @@ const OURS: [(&str, &str, &str); 14] = [
     ("", "--signal", "a job is asked to end in order a minute before its time is up"),
     ("-M", "--clusters", "the queue of another cluster is not looked at"),
     ("-H", "--hold", "a job that is held never begins"),
+    ("-Q", "--quiet", "`sbatch` would not say the number of the job"),
 ];
 
 /// Short forms of options that are a part of a run's identity.
@@ -267,7 +266,7 @@ mod tests {
             "a job of Slurm, --constraint=fast, --partition=short"
         );
         assert_eq!(asked("--partition=short -t 9 -C fast"), asked("-C fast --partition=short -t 5"));
-        for same in ["-pshort", "--partition short", "-p short --quiet -v --no-requeue --mem=0"] {
+        for same in ["-pshort", "--partition short", "-p short -v --no-requeue --mem=0"] {
             assert_eq!(asked(same), asked("-p short"), "{same}");
         }
     }

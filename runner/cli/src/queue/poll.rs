@@ -2,7 +2,7 @@
 
 use super::folder::{JobFolder, Ticket, all_in, jobs_of};
 use super::options::{Options, Shape};
-use super::slurm::{self, JobEnd, Standing};
+use super::slurm::{self, JobEnd, Refusal, Standing};
 use crate::exit::{Exit, Failure};
 use crate::output::Console;
 use recipe::RunSpec;
@@ -19,6 +19,8 @@ use tokio::time::Instant;
 const PACE: Duration = Duration::from_secs(2);
 /// How long a receipt may take to be seen here after its job has ended: shared disks are late.
 const LATE: Duration = Duration::from_secs(10);
+/// How long a cancelled job may take to leave: Slurm kills it half a minute after it was asked to end.
+const CANCELLED: Duration = Duration::from_mins(2);
 /// How long the queue may be silent before that is said: one command that fails is nothing.
 const NOTICED: Duration = Duration::from_secs(10);
 /// How long the queue may be silent before the driver leaves.
@@ -70,6 +72,8 @@ pub(crate) struct Submitted {
     pub(crate) name: String,
     pub(crate) number: String,
     pub(crate) when: When,
+    /// The job of an earlier driver whose place it takes.
+    pub(crate) replaced: Option<String>,
 }
 
 /// When a job was submitted.
@@ -169,8 +173,10 @@ impl Queue {
         spec: &RunSpec,
         ticket: impl FnOnce() -> Ticket,
     ) -> Result<Submitted, Failure> {
+        let mut replaced = None;
         let found = match folder.ticket() {
             Ok(known) if self.fresh && !lock(&self.own).contains(&known.job) => {
+                replaced = folder.number();
                 self.cancel(folder, &known.job).await?;
                 None
             }
@@ -189,9 +195,17 @@ impl Queue {
             let ticket = ticket();
             folder.prepare(&ticket, &self.program)?;
             let arguments = self.options.arguments(Shape::of(spec), &ticket.job, &folder.log());
-            let number = slurm::submit(arguments, &folder.script()).await?;
+            let number = match slurm::submit(arguments, &folder.script()).await {
+                Ok(number) => number,
+                Err(Refusal::Refused(failure)) => {
+                    folder.remove()?;
+                    return Err(failure);
+                }
+                // The queue may have taken the job: its name tells.
+                Err(Refusal::Unknown(failure)) => return Err(failure),
+            };
             lock(&self.own).insert(ticket.job.clone());
-            Submitted { name: ticket.job, number, when: When::Now }
+            Submitted { name: ticket.job, number, when: When::Now, replaced }
         };
         folder.keep_number(&submitted.number)?;
         lock(&self.waits_for).insert(submitted.number.clone(), Instant::now());
@@ -209,7 +223,7 @@ impl Queue {
             // A job that its `sbatch` may still bring finds a ticket with another name.
             (None, None) => return None,
         };
-        Some(Submitted { name, number, when })
+        Some(Submitted { name, number, when, replaced: None })
     }
 
     /// Cancels the job of an earlier driver, and throws away what it has left.
@@ -217,8 +231,23 @@ impl Queue {
         let found = self.looks.borrow().jobs.get(name).map(|standing| standing.number.clone());
         if let Some(number) = found {
             slurm::cancel(&number).await?;
+            // Until it is gone, its ranks may write into the folder.
+            let gone = tokio::time::timeout(CANCELLED, self.until_gone(name, None, &|_: &str| ())).await;
+            if !matches!(gone, Ok(None)) {
+                let what =
+                    format!("job {number} is cancelled, and still there after {} s", CANCELLED.as_secs());
+                return Err(Failure::new(Exit::Preflight, what)
+                    .cure("see `squeue --me`; run the same command again when it is gone"));
+            }
         }
         folder.remove()
+    }
+
+    /// Whether a job is in the queue for the run with this identity, or has left a result that was not taken.
+    pub(crate) fn is_awaited(&self, identity: &str) -> bool {
+        let folder = self.folder(identity);
+        let Ok(ticket) = folder.ticket() else { return false };
+        self.looks.borrow().jobs.contains_key(&ticket.job) || folder.receipt().is_some()
     }
 
     /// How the jobs stand that are in the queue and belong to none of these runs: an earlier driver submitted them with other settings.
@@ -237,7 +266,7 @@ impl Queue {
     /// Waits until a job has ended; `tell` gets to know how it stands.
     pub(crate) async fn wait(&self, folder: &JobFolder, job: &Submitted, tell: impl Fn(&str)) -> Fate {
         let end = loop {
-            if let Some(why) = self.until_gone(&job.name, &tell).await {
+            if let Some(why) = self.until_gone(&job.name, Some(folder), &tell).await {
                 return Fate::Silent(why);
             }
             // The receipt is written last: more need not be known of a job with a result.
@@ -266,8 +295,13 @@ impl Queue {
         Fate::Ended(Ended { number: job.number.clone(), end })
     }
 
-    /// Waits until a look does not show a job; the error says why no look comes.
-    async fn until_gone(&self, name: &str, tell: &impl Fn(&str)) -> Option<String> {
+    /// Waits until a look does not show a job, or, while the queue is silent, until the folder has a result; the error says why no look comes.
+    async fn until_gone(
+        &self,
+        name: &str,
+        folder: Option<&JobFolder>,
+        tell: &impl Fn(&str),
+    ) -> Option<String> {
         let begun = Instant::now();
         let mut looks = self.looks.clone();
         loop {
@@ -275,7 +309,7 @@ impl Queue {
                 let look = looks.borrow_and_update();
                 match (look.jobs.get(name), &look.silent) {
                     (_, Some((since, why))) if since.elapsed() > NOTICED => tell(&format!(
-                        "the queue is silent ({why}), and is asked again for {} min",
+                        "the queue does not reply: {why}; it is asked for {} min in all",
                         SILENCE.as_secs() / 60
                     )),
                     (Some(standing), _) => tell(&standing.words()),
@@ -288,6 +322,13 @@ impl Queue {
                     let minutes = since.elapsed().as_secs() / 60;
                     return Some(format!("the queue has said nothing for {minutes} min: {why}"));
                 }
+            }
+            // A queue that does not reply keeps no result back.
+            let is_silent = looks.borrow().silent.is_some();
+            if is_silent
+                && folder.and_then(JobFolder::receipt).is_some_and(|receipt| receipt.is_of_a_result())
+            {
+                return None;
             }
             if looks.changed().await.is_err() {
                 return Some("the task that reads the queue has ended".to_owned());
@@ -341,7 +382,7 @@ impl Ended {
     }
 
     /// `job 17 was cancelled`, and what to do.
-    pub(crate) fn words(&self, log: &Path) -> String {
+    pub(crate) fn words(&self, log: Option<&Path>) -> String {
         let number = &self.number;
         let (what, cure) = match self.end.state.as_str() {
             "CANCELLED" => ("was cancelled".to_owned(), "the same command submits it again"),
@@ -367,23 +408,24 @@ impl Ended {
                 "read its log; the same command submits it again",
             ),
         };
-        format!("Slurm's job {number} {what}; {cure}; its log: {}", log.display())
+        let log = log.map_or_else(String::new, |log| format!("; its log: {}", log.display()));
+        format!("Slurm's job {number} {what}; {cure}{log}")
     }
 
     /// Of a job that ended in order because it was asked to.
-    pub(crate) fn stopped(&self, log: &Path) -> String {
+    pub(crate) fn stopped(&self, log: Option<&Path>) -> String {
+        let log = log.map_or_else(String::new, |log| format!("; its log: {}", log.display()));
         format!(
             "Slurm's job {} was asked to end before its time was up; the same command continues it, and `-- --time=HOURS:00:00` gives it \
-             more; its log: {}",
-            self.number,
-            log.display()
+             more{log}",
+            self.number
         )
     }
 
     /// The same of a job that left no sign of life.
     pub(crate) fn unbegun(&self, log: &Path) -> String {
-        if self.was_cut_short() || log.exists() {
-            return self.words(log);
+        if self.was_cut_short() {
+            return self.words(None);
         }
         format!(
             "Slurm's job {} ended ({}) and left nothing in its folder: do the nodes see {}? Name a folder on a shared disk with --store",

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// How long a command may take: a busy controller replies late.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a job stands in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +26,13 @@ pub(crate) struct Standing {
 }
 
 /// Reasons for waiting that do not pass by themselves.
-const NEVER: [&str; 7] = [
+const NEVER: [&str; 8] = [
     "AssocMaxWallDurationPerJobLimit",
     "BadConstraints",
     "DependencyNeverSatisfied",
     "JobHeldAdmin",
     "JobHeldUser",
+    "PartitionConfig",
     "PartitionNodeLimit",
     "PartitionTimeLimit",
 ];
@@ -65,25 +66,33 @@ pub(crate) struct JobEnd {
     pub(crate) reason: String,
 }
 
+/// Why there is no number of a job.
+pub(super) enum Refusal {
+    /// There is no job.
+    Refused(Failure),
+    /// There may be one.
+    Unknown(Failure),
+}
+
 /// Submits a script; the number of the job.
 ///
 /// # Errors
 /// There is no `sbatch`, or it refuses, or does not come back.
-pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -> Result<String, Failure> {
+pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -> Result<String, Refusal> {
     let mut words = arguments;
     words.push(script.into());
-    let output = call("sbatch", &words).await.map_err(|error| absent("sbatch", &error))?;
+    let output = call("sbatch", &words).await.map_err(|error| Refusal::Unknown(absent("sbatch", &error)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("sbatch: ").replace('\n', "; ");
         if ["timed out", "contact"].iter().any(|words| said.contains(words)) {
             let what = format!("the queue did not reply, and may have taken a job: {said}");
-            return Err(Failure::new(Exit::Preflight, what).cure(
+            return Err(Refusal::Unknown(Failure::new(Exit::Preflight, what).cure(
                 "see whether `sinfo` works; the same command finds what was submitted, and submits the rest",
-            ));
+            )));
         }
-        return Err(Failure::new(Exit::Preflight, format!("the queue refuses a job: {said}"))
-            .cure("name partition, account, time as your cluster wants them: `bakeoff run RECIPE --submit slurm -- --partition=NAME --time=30:00`; with --jobs fewer jobs are in the queue at once"));
+        let failure = Failure::new(Exit::Preflight, format!("the queue refuses a job: {said}"));
+        return Err(Refusal::Refused(failure.cure("name partition, account, time as your cluster wants them: `bakeoff run RECIPE --submit slurm -- --partition=NAME --time=30:00`; with --jobs fewer jobs are in the queue at once")));
     }
     let said = String::from_utf8_lossy(&output.stdout);
     // `17` or `17;cluster`, after what a site has to say.
@@ -91,8 +100,10 @@ pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -
     let number = last.trim().split(';').next().unwrap_or_default();
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         let what = format!("`sbatch` says `{}` in place of a job's number", said.trim());
-        return Err(Failure::new(Exit::Preflight, what)
-            .cure("see with `squeue --me` whether the job is there; then the same command waits for it"));
+        return Err(Refusal::Unknown(
+            Failure::new(Exit::Preflight, what)
+                .cure("see with `squeue --me` whether the job is there; then the same command waits for it"),
+        ));
     }
     Ok(number.to_owned())
 }

@@ -45,7 +45,10 @@ impl Sweep<'_> {
             let job = queue.find_or_submit(&folder, spec, || self.ticket(&folder, run, id, decision)).await?;
             drop(turn);
             let told = match job.when {
-                When::Now => format!("job {} is submitted", job.number),
+                When::Now => match &job.replaced {
+                    Some(before) => format!("job {} is submitted in place of job {before}", job.number),
+                    None => format!("job {} is submitted", job.number),
+                },
                 When::Before => format!("job {} was submitted before", job.number),
                 When::BeforeAndEnded => format!("job {} was submitted before, and has ended", job.number),
             };
@@ -69,7 +72,9 @@ impl Sweep<'_> {
             queue.has_taken(&job.number);
             self.warn_of_kinds(queue, taken.receipt.as_ref());
             // What went wrong before this driver came is repeated, as is what the store has of it.
-            if job.when == When::BeforeAndEnded && !is_result(&attempted.end) && !attempted.as_ordered {
+            let is_kept =
+                matches!(attempted.end.state, RunState::Done | RunState::Diverged) || attempted.as_ordered;
+            if job.when == When::BeforeAndEnded && !is_kept {
                 continue;
             }
             return Ok(attempted);
@@ -277,22 +282,24 @@ impl TakenJob<'_> {
 
     /// The end of the attempt, whose files are in `directory`.
     fn end(&self, directory: &Path) -> AttemptEnd {
-        let log = directory.join("slurm.log");
+        // It is not brought there yet.
+        let log = self.folder.log().exists().then(|| directory.join("slurm.log"));
+        let log = log.as_deref();
         match &self.receipt {
             Some(receipt) if self.is_cut_short() => AttemptEnd {
                 state: RunState::Interrupted,
-                detail: self.ended.words(&log),
+                detail: self.ended.words(log),
                 ..receipt.end.clone()
             },
             // It was asked to end before its time was up.
             Some(receipt) if receipt.end.state == RunState::Interrupted => {
-                AttemptEnd { detail: self.ended.stopped(&log), ..receipt.end.clone() }
+                AttemptEnd { detail: self.ended.stopped(log), ..receipt.end.clone() }
             }
             Some(receipt) => receipt.end.clone(),
             None => AttemptEnd {
                 state: if self.ended.was_cut_short() { RunState::Interrupted } else { RunState::Failed },
-                detail: if self.folder.log().exists() {
-                    self.ended.words(&log)
+                detail: if log.is_some() {
+                    self.ended.words(log)
                 } else {
                     self.ended.unbegun(&self.folder.log())
                 },

@@ -62,7 +62,7 @@ pub(crate) fn execute(args: &JobArgs, context: &Context<'_>) -> Result<Exit, Fai
             Ok(receipt) => receipt,
             Err(failure) => {
                 context.console.failure(&failure);
-                refused(&failure)
+                refused(ticket.job.clone(), &failure)
             }
         };
         folder.hand_in(&receipt)?;
@@ -80,7 +80,7 @@ pub(crate) fn execute(args: &JobArgs, context: &Context<'_>) -> Result<Exit, Fai
 }
 
 /// The receipt of a run that could not begin.
-fn refused(failure: &Failure) -> Receipt {
+fn refused(job: String, failure: &Failure) -> Receipt {
     let detail = match failure {
         Failure::Told(_) => "it could not begin; its log says why".to_owned(),
         Failure::Fault { error, cure: None, .. } => error.to_string(),
@@ -96,7 +96,16 @@ fn refused(failure: &Failure) -> Receipt {
         lost: Vec::new(),
     };
     let (machines, notes, hardware) = (Vec::new(), Vec::new(), String::new());
-    Receipt { started: human::now(), end, may_do_better: false, as_ordered: false, machines, hardware, notes }
+    Receipt {
+        job,
+        started: human::now(),
+        end,
+        may_do_better: false,
+        as_ordered: false,
+        machines,
+        hardware,
+        notes,
+    }
 }
 
 async fn trained(ticket: &Ticket, folder: &JobFolder, context: &Context<'_>) -> Result<Receipt, Failure> {
@@ -177,7 +186,8 @@ async fn trained_there(
     }
     let as_ordered = ordered && end.detail == detail;
     let machines = machines(plan, environment);
-    Ok(Receipt { started, end, may_do_better, as_ordered, machines, hardware: found.hardware, notes })
+    let job = ticket.job.clone();
+    Ok(Receipt { job, started, end, may_do_better, as_ordered, machines, hardware: found.hardware, notes })
 }
 
 /// The plan on the hosts of this job.

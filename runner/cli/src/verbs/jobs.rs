@@ -86,11 +86,25 @@ pub(super) fn of(store: &Path, console: &Console) -> Result<Vec<Job>, Failure> {
     }
     let standings = super::wait(async { Ok(queue::standings().await) })?;
     let standings = standings.inspect_err(|error| console.warn(&format!("`squeue`: {error}"), "")).ok();
-    Ok(folders.iter().filter_map(|folder| Job::of(folder, standings.as_ref())).collect())
+    let mut jobs: Vec<Job> =
+        folders.iter().filter_map(|folder| Job::of(folder, standings.as_ref())).collect();
+    let number = |job: &Job| job.number.as_deref().and_then(|number| number.parse::<u64>().ok());
+    jobs.sort_by_key(|job| (number(job).unwrap_or(u64::MAX), job.submitted));
+    Ok(jobs)
+}
+
+/// How jobs are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Columns.
+    pub(super) width: usize,
+    /// Whether a driver waits for them, and takes their results.
+    pub(super) is_waited_for: bool,
 }
 
 /// The jobs, and what to do with those that ended.
-pub(super) fn write(out: &mut String, jobs: &[Job], width: usize) {
+pub(super) fn write(out: &mut String, jobs: &[Job], shown: Shown) {
+    let width = shown.width;
     if jobs.is_empty() {
         return;
     }
@@ -110,17 +124,28 @@ pub(super) fn write(out: &mut String, jobs: &[Job], width: usize) {
     }
     for job in jobs.iter().filter(|job| job.state == JobState::Lost) {
         let number = job.number.as_deref().unwrap_or("?");
-        let words = format!("job {number} {}; its log: {}", job.words, job.log.display());
+        let log = if job.log.exists() {
+            format!("; its log: {}", job.log.display())
+        } else {
+            "; it has no log, because it did not begin".to_owned()
+        };
+        let words = format!("job {number} {}{log}", job.words);
         for line in output::fold(&words, width.saturating_sub(2)) {
             let _ = writeln!(out, "  {}", paint(ODD, line));
         }
+    }
+    if shown.is_waited_for {
+        return;
     }
     let mut commands: Vec<&str> =
         jobs.iter().filter(|job| !job.is_in_the_queue()).map(|job| job.command.as_str()).collect();
     commands.sort_unstable();
     commands.dedup();
     for command in commands {
-        let _ = writeln!(out, "  takes results, submits runs without one: {command}");
+        let words = format!("takes results, submits runs without one: {command}");
+        for line in output::fold(&words, width.saturating_sub(2)) {
+            let _ = writeln!(out, "  {line}");
+        }
     }
 }
 
@@ -145,20 +170,24 @@ mod tests {
             job("18", JobState::Lost, "left the queue without a result"),
         ];
         let mut out = String::new();
-        write(&mut out, &jobs, 100);
+        let shown = Shown { width: 100, is_waited_for: false };
+        write(&mut out, &jobs, shown);
         let out = anstream::adapter::strip_str(&out).to_string();
         for words in [
             "2 jobs",
             "job 17 is running on n1",
             "job 18 left the queue",
-            "/s/jobs/ab/slurm.log",
+            "it has no log",
             "bakeoff run small.toml --submit",
         ] {
             assert!(out.contains(words), "{words}: {out}");
         }
         out.lines().for_each(|line| assert!(line.chars().count() <= 100, "{line}"));
+        let mut waited = String::new();
+        write(&mut waited, &jobs, Shown { is_waited_for: true, ..shown });
+        assert!(!waited.contains("takes results"), "the driver does: {waited}");
         let mut none = String::new();
-        write(&mut none, &[], 100);
+        write(&mut none, &[], shown);
         assert_eq!(none, "");
     }
 }

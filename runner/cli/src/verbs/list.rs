@@ -97,8 +97,13 @@ fn sheet_without(lines: &[RunLine], left_out: &[&str]) -> Sheet {
             line.metric.map_or_else(String::new, |(metric, value)| human::metric(metric, value)).into()
         }),
         ("tags", lines.iter().any(|line| !line.tags.is_empty()), |line, _| line.tags.join(" ").into()),
-        ("origin", lines.iter().any(|line| line.imported), |line, _| {
-            Cell::styled(FAINT, if line.imported { "imported" } else { "" })
+        ("origin", lines.iter().any(|line| line.imported || line.reused), |line, _| {
+            let origin = match (line.imported, line.reused) {
+                (true, _) => "imported",
+                (false, true) => "reused",
+                (false, false) => "",
+            };
+            Cell::styled(FAINT, origin)
         }),
         ("started", true, |line, now| {
             Cell::styled(FAINT, line.started.map_or_else(String::new, |began| human::ago(began, now)))
@@ -144,6 +149,7 @@ mod tests {
             metric: Some((Metric::TestAccuracy, 0.98)),
             tags: vec!["paper-v2".into()],
             imported: true,
+            reused: false,
         };
         let lines = [RunLine { recipe: "codecs".into(), ..line.clone() }, line];
         let shown = |width| anstream::adapter::strip_str(&sheet(&lines, width).render(width)).to_string();

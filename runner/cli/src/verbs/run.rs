@@ -226,6 +226,15 @@ fn warn_of_others(store: &Path, context: &Context<'_>) {
     }
 }
 
+/// A run that finished before and is made again by a job of an earlier driver is that job's.
+fn wait_for_jobs(decisions: &mut [Decision], queue: &Queue) {
+    let reused = decisions.iter_mut().filter(|decision| matches!(decision.action, Action::Reuse(_)));
+    for decision in reused.filter(|decision| queue.is_awaited(&decision.identity)) {
+        decision.action = Action::Repeat;
+        "an earlier command submitted it again".clone_into(&mut decision.why);
+    }
+}
+
 /// Jobs that are named where some are left.
 const MOST_NAMED: usize = 20;
 
@@ -234,22 +243,22 @@ async fn warn_of_jobs(training: &Training<'_>, decisions: &[Decision], context: 
     let (strays, what) = match training.pace {
         Pace::Queued(queue) => {
             let identities = decisions.iter().map(|decision| decision.identity.as_str());
-            (queue.strays(identities), "of other runs: another recipe, other settings or other options")
+            (
+                queue.strays(identities),
+                "belong to other runs: of another recipe, or with other settings or options",
+            )
         }
         Pace::OneByOne | Pace::AtOnce(_) => {
             let folders = queue::all(&context.global.store);
             let standings = if folders.is_empty() { None } else { queue::standings().await.ok() };
             let job = |folder: &JobFolder| standings.as_ref()?.get(&folder.ticket().ok()?.job).cloned();
-            (
-                folders.iter().filter_map(job).collect(),
-                "of `run --submit`, which this command does not wait for",
-            )
+            (folders.iter().filter_map(job).collect(), "of `run --submit` are not waited for by this command")
         }
     };
     let numbers: Vec<&str> = strays.iter().take(MOST_NAMED).map(|job| job.number.as_str()).collect();
     if !numbers.is_empty() {
         context.console.warn(
-            &format!("{} of these results in the queue {what}", human::count(strays.len(), "job")),
+            &format!("{} in the queue {what}", human::count(strays.len(), "job")),
             &format!("`bakeoff status` shows them; `scancel {}` cancels", numbers.join(" ")),
         );
     }
@@ -266,7 +275,10 @@ pub(crate) async fn train(
 ) -> Result<SweepId, Failure> {
     let Training { plan, store, session, .. } = *training;
     warn_of_others(&context.global.store, context);
-    let decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
+    let mut decisions = reuse::decide(plan, environment, Some(store), training.reuse).await?;
+    if let Pace::Queued(queue) = training.pace {
+        wait_for_jobs(&mut decisions, queue);
+    }
     preflight(plan, &decisions, environment, context)?;
     announce(plan, &decisions, context.console);
     warn_of_jobs(training, &decisions, context).await;

@@ -10,7 +10,7 @@ use recipe::{Metric, Role};
 use record::{Emulated, LaneId, Nanos, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use store::{Annotations, AttemptRow, LostRow, MetricRow, RankRow, RunDetail, Store};
+use store::{Annotations, AttemptRow, LostRow, MetricRow, RankRow, RunDetail, RunState, Store};
 
 /// Shown at the end of the verb's help.
 pub(crate) const EXAMPLES: &str = "\
@@ -81,7 +81,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     facts.extend(imported.map(|time| ("imported", human::moment(time))));
     facts.extend(detail.reused_from.clone().map(|source| ("reused from", source)));
     if let Some(attempt) = &detail.run.attempt {
-        facts.extend(attempt_facts(attempt, line.spec.strategy.parts()));
+        facts.extend(attempt_facts(attempt, line.state, line.spec.strategy.parts()));
     }
     for (name, value) in facts {
         // The words of a worker's last error may be anything.
@@ -97,7 +97,7 @@ fn words(detail: &RunDetail, width: usize) -> String {
     out
 }
 
-fn attempt_facts(attempt: &AttemptRow, parts: u32) -> Vec<(&'static str, String)> {
+fn attempt_facts(attempt: &AttemptRow, state: RunState, parts: u32) -> Vec<(&'static str, String)> {
     let mut facts = vec![("started", human::moment(attempt.started))];
     facts.extend(attempt.wall.map(|time| ("wall time", human::time(time))));
     facts.extend(attempt.training.map(|time| ("training", human::time(time))));
@@ -119,7 +119,9 @@ fn attempt_facts(attempt: &AttemptRow, parts: u32) -> Vec<(&'static str, String)
                 1 => "on all ranks".to_owned(),
                 parts => format!("of the model that {parts} parts make"),
             };
-            facts.push(("weights", format!("{} {whose}", digest.get(..16).unwrap_or(digest))));
+            let is_whole = matches!(state, RunState::Done | RunState::Degraded | RunState::Diverged);
+            let when = if is_whole { "" } else { " when they were last compared, before its end" };
+            facts.push(("weights", format!("{} {whose}{when}", digest.get(..16).unwrap_or(digest))));
         }
         Some(Err(lines)) => facts.push(("weights", format!("differ: {}", lines.join(", ")))),
         None => {}

@@ -6,7 +6,7 @@ use crate::live::{self, Live, LiveRun};
 use crate::output::paint::{FAINT, ODD, STRONG, paint};
 use crate::output::table::Sheet;
 use crate::output::{self, human};
-use crate::verbs::jobs::{self, Job};
+use crate::verbs::jobs::{self, Job, Shown};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,11 +132,16 @@ fn words(status: &Status, store: &Path, width: usize) -> String {
             }
         }
         arms(&mut out, live, width);
-        for run in live.under_way() {
+        // A job of a queue stands among the jobs.
+        for run in live.under_way().filter(|run| !run.members.is_empty() || status.jobs.is_empty()) {
             under_way(&mut out, run, (now - live.written).max(0) as u64, width);
         }
     }
-    jobs::write(&mut out, &status.jobs, width);
+    jobs::write(
+        &mut out,
+        &status.jobs,
+        Shown { width, is_waited_for: status.running.iter().any(Live::waits_for_jobs) },
+    );
     if status.running.is_empty() && !status.jobs.iter().any(Job::is_in_the_queue) {
         let _ = writeln!(out, "nothing runs with the results in {}", store.display());
     }
@@ -229,6 +234,9 @@ fn under_way(out: &mut String, run: &LiveRun, ago: u64, width: usize) {
     }
     for words in &run.struck {
         let _ = writeln!(out, "  {words}");
+    }
+    if run.members.is_empty() {
+        return;
     }
     let mut sheet = Sheet::new(&["who", "process", "step", "phase", "heard"]).right(&[1, 2]);
     for member in &run.members {

@@ -56,7 +56,7 @@ pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Fa
             "asked process {} ({}) to {}",
             live.driver.pid,
             live.recipe,
-            words(level)
+            words(live, level)
         ));
     }
     let deadline = Instant::now() + Duration::from_secs(args.wait);
@@ -83,8 +83,9 @@ pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Fa
     }
 }
 
-fn words(level: Level) -> &'static str {
+fn words(live: &Live, level: Level) -> &'static str {
     match level {
+        Level::Softly | Level::Now if live.waits_for_jobs() => "leave; its jobs stay in the queue",
         Level::Softly => "stop after the current step",
         Level::Now => "stop at once",
         Level::Kill => "leave everything",

@@ -44,19 +44,22 @@ pub(crate) async fn show(
         let job = JobFolder::of(&queue::jobs_of(folder), &decision.identity);
         let what = match &decision.action {
             Action::Reuse(_) => "finished before and reused".to_owned(),
-            Action::Run | Action::Repeat | Action::Resume(_) => standing(&job, standings.as_ref())
-                .unwrap_or_else(|| {
+            Action::Run | Action::Repeat | Action::Resume(_) => {
+                standing(&job, standings.as_ref()).filter(|_| reuse == Reuse::Finished).unwrap_or_else(|| {
                     new += 1;
+                    let is_there = standing(&job, standings.as_ref()).is_some();
+                    let before = if is_there { ", its earlier one is cancelled" } else { "" };
                     let words = options.arguments(shape, "bakeoff-ID", Path::new("ID/slurm.log"));
                     let words: Vec<String> =
                         words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
                     commands.insert(format!("sbatch {} ID/job.sh", words.join(" ")));
                     if plan.is_certain(run) {
-                        "a new job".to_owned()
+                        format!("a new job{before}")
                     } else {
-                        "a new job, if it is needed".to_owned()
+                        format!("a new job, if it is needed{before}")
                     }
-                }),
+                })
+            }
         };
         let counts =
             [u64::from(run.repeat) + 1, shape.nodes as u64, shape.tasks as u64].map(human::thousands);

@@ -184,21 +184,30 @@ async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAtte
 
 /// Leads a connection through the door of another host.
 async fn pass(socket: UnixStream, address: SocketAddr, to: &Away) -> io::Result<()> {
-    let knocked = async {
-        loop {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return stream,
-                Err(_) => tokio::time::sleep(PAUSE).await,
+    let until = tokio::time::Instant::now() + PATIENCE;
+    let stream = loop {
+        match admitted(address, to).await {
+            Ok(stream) => break stream,
+            // Nothing listens yet, or strangers crowd the door, which closes the oldest of those that have not proven who they are.
+            Err(error) if tokio::time::Instant::now() >= until => {
+                return Err(io::Error::new(error.kind(), format!("nothing admits it at {address}: {error}")));
             }
+            Err(_) => tokio::time::sleep(PAUSE).await,
         }
     };
-    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("nothing listens at {address}"));
-    let mut stream = tokio::time::timeout(PATIENCE, knocked).await.map_err(|_| late())?;
-    let asked = Knock { attempt: to.attempt, rank: to.rank };
-    let shaken = tokio::time::timeout(HANDSHAKE_TIME, knock(&mut stream, asked, &to.secret)).await;
-    shaken.map_err(|_| late())?.map_err(io::Error::other)?;
     join(socket, stream).await;
     Ok(())
+}
+
+/// A connection that the door of another host has admitted.
+async fn admitted(address: SocketAddr, to: &Away) -> io::Result<TcpStream> {
+    let late = |what: &str| io::Error::new(io::ErrorKind::TimedOut, format!("{what} at {address}"));
+    let connected = tokio::time::timeout(HANDSHAKE_TIME, TcpStream::connect(address)).await;
+    let mut stream = connected.map_err(|_| late("nothing listens"))??;
+    let asked = Knock { attempt: to.attempt, rank: to.rank };
+    let shaken = tokio::time::timeout(HANDSHAKE_TIME, knock(&mut stream, asked, &to.secret)).await;
+    shaken.map_err(|_| late("the door does not reply"))?.map_err(io::Error::other)?;
+    Ok(stream)
 }
 
 /// Sends back what comes, until the peer closes.

@@ -181,7 +181,7 @@ impl Agent {
             Request::Examine { program, environment } => {
                 let examine = move || crate::worker_binary::examine_in(&program, &environment);
                 let examined = tokio::task::spawn_blocking(examine).await.map_err(io::Error::other)?;
-                examined.map(|()| Reply::Done).map_err(io::Error::other)
+                examined.map(Reply::Examined).map_err(io::Error::other)
             }
         }
     }

@@ -183,6 +183,8 @@ pub(crate) enum Reply {
     },
     /// SHA-256 of a data set as the driver computes it.
     Digest(String),
+    /// The identity of a worker program ([`crate::WorkerBinary`]).
+    Examined(String),
     /// Positions in the list.
     Missing(Vec<usize>),
     /// The folder.

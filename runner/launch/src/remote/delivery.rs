@@ -25,6 +25,8 @@ pub(super) type WorkerFiles = Arc<OnceCell<Vec<LocalFile>>>;
 pub(crate) struct HostedWorker {
     pub(crate) program: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
+    /// That of the bytes that are there, and of the libtorch that they find.
+    pub(crate) identity: String,
 }
 
 /// Makes the worker program and its libraries ready on a host.
@@ -37,10 +39,12 @@ pub(super) async fn hosted_worker(
     let node = &link.node;
     let mut hosted = match (&node.access, &node.worker) {
         (Access::Local, None) => {
-            HostedWorker { program: worker.path.clone(), environment: library_path(node.libtorch.as_ref()) }
+            let environment = library_path(node.libtorch.as_ref());
+            HostedWorker { program: worker.path.clone(), environment, ..HostedWorker::default() }
         }
         (_, Some(program)) => {
-            HostedWorker { program: program.clone(), environment: library_path(node.libtorch.as_ref()) }
+            let environment = library_path(node.libtorch.as_ref());
+            HostedWorker { program: program.clone(), environment, ..HostedWorker::default() }
         }
         (Access::Ssh { .. } | Access::Slurm { .. }, None) => {
             let digested = files.get_or_try_init(async || {
@@ -54,14 +58,18 @@ pub(super) async fn hosted_worker(
             let folder = send(link, sent, uploads).await?;
             let program = folder.join(&all[0].file.name);
             let libraries = node.libtorch.clone().unwrap_or(folder);
-            HostedWorker { program, environment: library_path(Some(&libraries)) }
+            let environment = library_path(Some(&libraries));
+            HostedWorker { program, environment, ..HostedWorker::default() }
         }
     };
     environment::add(&mut hosted.environment, &node.environment);
     let examine =
         Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
-    link.request(examine, Vec::new()).await?;
-    Ok(hosted)
+    let Reply::Examined(identity) = link.request(examine, Vec::new()).await? else {
+        let what = "its agent does not say which worker program it has".to_owned();
+        return Err(link.fault(HostFault::Refused { what }).into());
+    };
+    Ok(HostedWorker { identity, ..hosted })
 }
 
 fn unread_worker(path: &Path, source: io::Error) -> LaunchError {

@@ -99,6 +99,11 @@ impl Hosts {
         Ok(())
     }
 
+    /// The identity of the worker program that a host has, and of its libtorch.
+    pub fn worker_identity(&self, node: &Node) -> Option<&str> {
+        self.workers.get(&node.name).map(|worker| worker.identity.as_str())
+    }
+
     pub(super) async fn bring_worker_to(
         &mut self,
         link: &HostLink,

@@ -6,6 +6,7 @@ use super::hosts::Hosts;
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request, Route, ToAgent};
 use crate::checkpoints::state_file;
+use crate::digest;
 use crate::launcher::{
     Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
@@ -240,7 +241,7 @@ impl Launcher for HostsLauncher {
             return self.local.start(request).await;
         };
         let link = open.link.clone();
-        let HostedWorker { program, environment } = open.worker.clone();
+        let HostedWorker { program, environment, .. } = open.worker.clone();
         let attempt = self.attempt;
         link.runs(attempt, member);
         self.started.insert(member, node);
@@ -304,6 +305,12 @@ impl Artifacts for HostsLauncher {
         let file = self.fetched.entry(name.clone()).or_default().clone();
         Box::pin(async move {
             let fetch = async || {
+                // Of a run that continues, the models of the part before are here, and not on the host.
+                let (here, expected) = (path.clone(), sha256.clone());
+                let checked = tokio::task::spawn_blocking(move || digest::check(&here, &expected)).await;
+                if checked.is_ok_and(|checked| checked.is_ok()) {
+                    return Ok(());
+                }
                 if let Some(folder) = path.parent() {
                     tokio::fs::create_dir_all(folder).await?;
                 }

@@ -269,6 +269,11 @@ impl<'a> Machines<'a> {
             )
             .cure(format!("add `workers = {slots}` for one host, {} for two", 2 * u64::from(slots))));
         };
+        if settings.path(INVENTORY).is_some() {
+            return Err(Finding::new("R022", "an inventory cannot describe the hosts of a job: which ones they are is known when it begins")
+                .at_option(settings.span(INVENTORY), "this file")
+                .cure("leave `nodes.inventory` out, or run inside of an allocation, where it is used: `salloc -N2 bakeoff run RECIPE`"));
+        }
         let hosts = (workers as u32).div_ceil(slots.max(1));
         let node = |number: u32| {
             let name = format!("slurm-{number}");

@@ -3,6 +3,7 @@
 pub(crate) mod anyway;
 pub(crate) mod axes;
 pub(crate) mod cells;
+mod described;
 pub(crate) mod expand;
 pub(crate) mod expanded;
 pub(crate) mod halving;

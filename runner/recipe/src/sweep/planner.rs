@@ -12,6 +12,7 @@ use crate::spec::family::Family;
 use crate::spec::problem::Problems;
 use crate::sweep::anyway;
 use crate::sweep::cells::CellBuilder;
+use crate::sweep::described;
 use crate::sweep::expand;
 use crate::sweep::expanded;
 use crate::sweep::halving;
@@ -107,6 +108,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     // A key that is written wrong decides nothing, and what it should have told apart looks like the same runs.
     let is_misspelt = loader.findings.iter().any(|finding| finding.code == "R012");
     let found = builder.findings(&cells, seeds.len() as u64).into_iter();
+    loader.findings.extend(described::findings(&recipe, &cells));
     loader.findings.extend(found.filter(|finding| !is_misspelt || finding.code != "R104"));
     let compared: Vec<&str> = match &divided {
         Some(divided) => divided.iter().map(|own| own.condition.as_str()).collect(),

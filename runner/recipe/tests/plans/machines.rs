@@ -182,6 +182,39 @@ fn what_no_job_can_have_is_refused() {
     }
 }
 
+/// Hosts are connected once for all runs, and a job's are not known before.
+#[test]
+fn descriptions_that_cannot_be_followed_are_refused() {
+    let said = |nodes: &str, more: &[&str]| {
+        let nodes = format!("[nodes]\n{nodes}");
+        let text = recipe(&[&[nodes.as_str()], more].concat());
+        let desk = Desk::with(&text)
+            .and("nodes.toml", "[a]\nhost = \"lab1\"\nslots = 2\n[local]\nslots = 4\n")
+            .and(
+                "other.toml",
+                "[a]\nhost = \"lab2\"\nslots = 2\n[local]\nslots = 4\nworker = \"/opt/worker\"\n",
+            )
+            .and("wider.toml", "[a]\nhost = \"lab1\"\nslots = 3\n");
+        desk.plan()
+            .map(|plan| plan.cells.len())
+            .map_err(|problems| problems.render(recipe::Colours::None, 100))
+    };
+    let axis = |values: &str| format!("[sweep.axes]\nnodes.inventory = [{values}]");
+    let twice =
+        said("use = [\"a\"]\nworkers = 2", &[&axis("\"nodes.toml\", \"other.toml\"")]).expect_err("no plan");
+    assert!(twice.contains("R022") && twice.contains("the machine `a` is described in two ways"), "{twice}");
+    said("use = [\"a\"]\nworkers = 2", &[&axis("\"nodes.toml\", \"wider.toml\"")]).expect("one description");
+    said("use = [\"a\"]\ninventory = \"nodes.toml\"", &[]).expect("a plan");
+    said("use = [\"local*2\"]\ninventory = \"nodes.toml\"", &[]).expect("a plan");
+    let here = said("use = [\"local*2\"]\ninventory = \"other.toml\"", &[]).expect_err("no plan");
+    assert!(here.contains("R022") && here.contains("`worker` of this machine has no effect"), "{here}");
+    said("use = [\"local*2\", \"a\"]\ninventory = \"other.toml\"", &[])
+        .expect("it is used beside another machine");
+    let queued =
+        in_a_queue("use = [\"slurm*2\"]\nworkers = 4\ninventory = \"nodes.toml\"").expect_err("no plan");
+    assert!(queued.contains("R022") && queued.contains("is known when it begins"), "{queued}");
+}
+
 /// The inventory's device of a machine comes before the recipe's; servers stay on processors.
 #[test]
 fn workers_have_the_device_of_the_inventory_or_of_the_recipe() {

@@ -89,6 +89,7 @@ struct LineColumns {
     repeat: u32,
     state: String,
     as_ordered: bool,
+    reused: bool,
     config: i64,
     attempt: Option<i64>,
     started: Option<i64>,
@@ -132,7 +133,7 @@ impl Store {
         let rows: Vec<LineColumns> = sqlx::query_as(
             "SELECT run.ulid, sweep.id AS sweep_row, sweep.ulid AS sweep, sweep.name AS recipe, \
              cell.arm_name AS arm, cell.condition, run.repeat, run.state, cell.config, \
-             EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') AS as_ordered, \
+             EXISTS (SELECT 1 FROM event WHERE event.attempt = attempt.id AND event.state = 'ordered') AS as_ordered, run.reused_from IS NOT NULL AS reused, \
              attempt.id AS attempt, attempt.started_unix AS started, attempt.training, \
              (SELECT spec ->> '$.train.target.metric' FROM config WHERE id = cell.config) AS metric FROM run \
              JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
@@ -296,6 +297,7 @@ fn listed(row: LineColumns, metrics: &Latest, abandoned: bool) -> Result<Listed,
         metric: value.map(|value| (wanted, *value)),
         tags: Vec::new(),
         imported: false,
+        reused: row.reused,
     };
     Ok(Listed { line, config: row.config })
 }

@@ -1,5 +1,6 @@
 //! What machines are: a row for each of what it has, and of its network, and remarks on what disturbs measurements.
 
+use crate::machines::namesakes;
 use crate::output::human;
 use crate::output::paint::{BAD, ODD, PLAIN};
 use crate::output::table::{Cell, Sheet};
@@ -89,6 +90,12 @@ pub(super) fn networks(states: &[HostState]) -> Sheet {
 /// Findings that keep no machine from running and disturb measurements there, each with its cure.
 pub(super) fn remarks(states: &[HostState]) -> Vec<(String, String)> {
     let mut remarks = Vec::new();
+    let hosts = states.iter().map(|state| (state.node.name.as_str(), state.facts.host.as_str()));
+    if let Some(words) = namesakes(hosts) {
+        let cure =
+            "if they are one machine, name it once, with the number of its ranks: `use = [\"lab01*2\"]`";
+        remarks.push((words, cure.to_owned()));
+    }
     for state in states {
         let name = &state.node.name;
         if fits(state) && is_busy(state) {

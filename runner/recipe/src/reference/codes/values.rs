@@ -96,9 +96,10 @@ pub(super) const VALUES: &[Code] = &[
     ),
     code(
         "R022",
-        "a list of machines that cannot be read",
+        "a list of machines that cannot be read or followed",
         "`nodes.inventory` is a TOML file with a table for each machine. A file of hosts has a line for each: its name, and \
-         `slots=4`. Neither has a place for a password: `ssh` must work without one.",
+         `slots=4`. Neither has a place for a password: `ssh` must work without one. Each machine is connected once for all runs of a sweep, so that two \
+         inventories may not describe one name in two ways.",
     ),
     code(
         "R023",

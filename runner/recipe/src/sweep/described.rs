@@ -1,0 +1,56 @@
+//! What inventories say of machines, over all cells of a plan.
+
+use crate::resolve::inventory::INVENTORY;
+use crate::sweep::recipe::Recipe;
+use crate::text::finding::Finding;
+use crate::{Access, Cell, Device, Node};
+use std::collections::BTreeMap;
+
+/// Descriptions that cannot be followed: of one machine in two ways, and of this one where nothing of it is used.
+pub(crate) fn findings(recipe: &Recipe, cells: &[Cell]) -> Vec<Finding> {
+    let kept = || cells.iter().filter(|cell| cell.excluded.is_none());
+    let place = recipe.settings.span(INVENTORY);
+    let found = described_twice(kept()).or_else(|| kept().find_map(without_effect));
+    found.into_iter().map(|finding| finding.at_option(place, "described here")).collect()
+}
+
+/// A host is connected once for all runs: a second description would not be looked at.
+fn described_twice<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<Finding> {
+    let mut known: BTreeMap<&str, &Node> = BTreeMap::new();
+    for node in cells.flat_map(|cell| &cell.spec.cluster.nodes).filter(|node| node.access != Access::Local) {
+        let first = known.entry(&node.name).or_insert(node);
+        if reached(first) != reached(node) {
+            let title = format!("the machine `{}` is described in two ways", node.name.escape_debug());
+            return Some(
+                Finding::new("R022", title)
+                    .note("each machine is connected once for all runs of a sweep")
+                    .cure("give the two a name each in the inventory, with the same `host` where it is one machine"),
+            );
+        }
+    }
+    None
+}
+
+/// The node without what may be another in each run: how many workers it takes, and what they compute on.
+fn reached(node: &Node) -> Node {
+    Node { slots: 0, cores: None, device: Device::Cpu, ..node.clone() }
+}
+
+/// Where all ranks are on this machine, they have its worker program and its data, and meet over no address.
+fn without_effect(cell: &Cell) -> Option<Finding> {
+    let nodes = &cell.spec.cluster.nodes;
+    if nodes.iter().any(|node| node.access != Access::Local) {
+        return None;
+    }
+    let of = |node: &Node| {
+        let said = [
+            (node.worker.is_some(), "worker", "name another worker program by the variable BAKEOFF_WORKER"),
+            (node.data.is_some(), "data", "name another folder by `dataset.path`"),
+            (node.address.is_some(), "address", "it is for runs with other machines"),
+        ];
+        said.into_iter().find(|(is_said, ..)| *is_said)
+    };
+    let (_, key, cure) = nodes.iter().find_map(of)?;
+    let title = format!("`{key}` of this machine has no effect in runs without another machine");
+    Some(Finding::new("R022", title).cure(format!("leave it out of the inventory's table [local]: {cure}")))
+}
