@@ -156,10 +156,12 @@ pub(crate) fn namesakes<'a>(machines: impl Iterator<Item = (&'a str, &'a str)>) 
     for (name, host) in machines {
         named.entry(host).or_default().push(name);
     }
-    let shared = named.into_iter().filter(|(_, names)| names.len() > 1);
-    let words: Vec<String> =
-        shared.map(|(host, names)| format!("{} call themselves {host}", names.join(" and "))).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    let words = |(host, names): (&str, Vec<&str>)| {
+        let (last, others) = names.split_last().filter(|(_, others)| !others.is_empty())?;
+        Some(format!("{} and {last} call themselves {host}", others.join(", ")))
+    };
+    let words: Vec<String> = named.into_iter().filter_map(words).collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// The machines on which ranks of a plan run, each once, in the order of the recipe.

@@ -32,7 +32,7 @@ fn runs_on_hosts_of_their_own_overlap_and_end_with_the_same_weights() {
     assert_eq!(words, ["started", "done", "started", "done"]);
     let (at_once, words, said) = trained(&["run", "recipe.toml", "--jobs", "2"]);
     assert_eq!(words, ["started", "started", "done", "done"], "{said}");
-    assert!(said.contains("this machine and lab1 both call themselves"), "{said}");
+    assert!(said.contains("this machine, lab1 and lab2 call themselves"), "{said}");
     let found = one_by_one.weights().unwrap();
     assert_eq!((found.len(), at_once.weights().unwrap()), (2, found));
     let host = |repeat: usize| {

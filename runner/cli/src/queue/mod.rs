@@ -22,7 +22,7 @@ mod slurm;
 pub(crate) use folder::{JobFolder, JobNote, Receipt, Ticket, all, jobs_of};
 pub(crate) use options::{Options, Shape};
 pub(crate) use poll::{Ended, Fate, Queue, Wanted, When};
-pub(crate) use slurm::{Standing, standings};
+pub(crate) use slurm::{Standing, ended_allocation, standings};
 
 use clap::ValueEnum;
 

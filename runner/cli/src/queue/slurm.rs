@@ -130,6 +130,19 @@ fn read_standings(text: &str) -> BTreeMap<String, Standing> {
     text.lines().filter_map(line).collect()
 }
 
+/// The number of the allocation that this process is in, if that has ended.
+pub(crate) async fn ended_allocation() -> Option<String> {
+    let number = std::env::var("SLURM_JOB_ID").ok()?;
+    let output = call("squeue", &["-h", "-j", &number, "-o", "%T"]).await.ok()?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_lowercase();
+    let is_over = if output.status.success() {
+        !["running", "suspended", "configuring"].contains(&said(&output.stdout).as_str())
+    } else {
+        said(&output.stderr).contains("invalid job id")
+    };
+    is_over.then_some(number)
+}
+
 /// States of a job that has not ended.
 const UNDER_WAY: [&str; 10] = [
     "PENDING",

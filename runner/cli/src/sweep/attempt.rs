@@ -1,17 +1,20 @@
 //! An attempt at a run by this process: launched, recorded, and closed in the store's books.
 
-use super::outcome::{Attempted, changed, changed_data, ended, is_of_the_infrastructure, lost};
+use super::outcome::{
+    Attempted, changed, changed_data, ended, is_of_the_infrastructure, lost, without_machines,
+};
 use super::{Pace, Sweep};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::machines::Machines;
 use crate::output::human;
 use crate::progress::RunEnd;
+use crate::queue;
 use crate::recorder::Recorder;
 use crate::resume;
 use crate::reuse::{Action, Decision};
 use launch::{Attempt, Continuation, Deadlines, LaunchError, Outcome, StopSignal, Update};
-use recipe::{Plan, Run, RunSpec};
+use recipe::{Access, Plan, Run, RunSpec};
 use std::path::Path;
 use std::time::Instant;
 use store::{AttemptEnd, AttemptId, NewAttempt, NodeId, RunId, RunState, StoreError};
@@ -98,7 +101,7 @@ impl Sweep<'_> {
         let begun = Instant::now();
         let outcome = execute(execution, self.session.stop(), updates).await;
         let recorded = recording.await;
-        let may_do_better = is_of_the_infrastructure(&outcome);
+        let is_lost = is_of_the_infrastructure(&outcome);
         let ordered = outcome.as_ref().is_ok_and(|outcome| outcome.as_ordered);
         let mut end = ended(outcome, begun);
         let detail = end.detail.clone();
@@ -110,13 +113,19 @@ impl Sweep<'_> {
         if let Some(why) = changed_data(&spec.dataset.source, &decision.surroundings.data).await {
             changed(&mut end, &why);
         }
+        let has_failed = end.state == RunState::Failed && !ordered;
+        let gone = if has_failed && is_allocated(spec) { queue::ended_allocation().await } else { None };
+        if let Some(allocation) = &gone {
+            without_machines(&mut end, allocation);
+        }
         // Where its records are whole.
         let as_ordered = ordered && end.detail == detail;
         self.record_end(attempt, &end, as_ordered).await?;
         if matches!(end.state, RunState::Done | RunState::Diverged) {
             resume::delete_checkpoints(self.store, &continued, &directory);
         }
-        Ok(Attempted { end, may_do_better, as_ordered, is_left: false })
+        let may_do_better = is_lost && gone.is_none();
+        Ok(Attempted { end, may_do_better, as_ordered, is_left: false, is_the_last: gone.is_some() })
     }
 
     /// Writes the end of an attempt; what its recipe ordered comes before it.
@@ -131,6 +140,11 @@ impl Sweep<'_> {
         }
         self.write_last(|| self.store.record_attempt_end(attempt, end)).await
     }
+}
+
+/// Whether it has machines of an allocation, which ends.
+fn is_allocated(spec: &RunSpec) -> bool {
+    spec.cluster.nodes.iter().any(|node| matches!(node.access, Access::Slurm { .. }))
 }
 
 /// An attempt to be made by this process.

@@ -16,6 +16,8 @@ pub(super) struct Attempted {
     pub(super) as_ordered: bool,
     /// Whether it was left under way, in a queue.
     pub(super) is_left: bool,
+    /// Whether its machines are gone, so that no further run can be made.
+    pub(super) is_the_last: bool,
 }
 
 /// Whether an attempt failed by a fault that is not the run's own.
@@ -56,6 +58,15 @@ pub(crate) fn changed(end: &mut AttemptEnd, why: &str) {
         end.state = RunState::Failed;
         why.clone_into(&mut end.detail);
     }
+}
+
+/// Marks a run as interrupted that has lost its machines because the allocation of this process has ended.
+pub(super) fn without_machines(end: &mut AttemptEnd, allocation: &str) {
+    end.state = RunState::Interrupted;
+    end.detail = format!(
+        "the allocation {allocation} has ended; the same command in another one continues: {}",
+        end.detail
+    );
 }
 
 pub(crate) fn ended(outcome: Result<Outcome, LaunchError>, begun: Instant) -> AttemptEnd {

@@ -171,7 +171,7 @@ impl Sweep<'_> {
         }
         let may_do_better = job.ended.is_of_the_infrastructure() && job.is_cut_short()
             || of_the_run.is_some_and(|receipt| receipt.may_do_better);
-        Ok(Attempted { end, may_do_better, as_ordered, is_left: false })
+        Ok(Attempted { end, may_do_better, as_ordered, is_left: false, is_the_last: false })
     }
 
     /// Brings the files of an attempt to their place, and its events into the store.
@@ -253,7 +253,7 @@ fn left() -> Attempted {
         ended: human::now(),
         lost: Vec::new(),
     };
-    Attempted { end, may_do_better: false, as_ordered: false, is_left: true }
+    Attempted { end, may_do_better: false, as_ordered: false, is_left: true, is_the_last: false }
 }
 
 /// A job that is not in the queue any more, with what it handed back.
