@@ -57,11 +57,11 @@ fn speed<'a>(document: &'a Value, condition: &str) -> &'a Value {
 #[test]
 fn a_sweep_that_became_slower_is_found_and_what_it_differs_in_is_named() {
     let folder = Desk::new().unwrap();
-    for (name, step) in [("before.toml", "40ms"), ("after.toml", "60ms")] {
+    for (name, step) in [("before.toml", "40ms"), ("after.toml", "100ms")] {
         folder.write(name, &recipe(step)).unwrap();
         folder.run(["run", name, "--progress", "none"]).unwrap().with_code(0).unwrap();
     }
-    // Both arms wait for computing, and 20 ms more of it make each of them slower by more than a tenth.
+    // Both arms wait for computing, and 60 ms more of it make each of them slower by far more than a tenth, on a busy machine as well.
     let arguments = ["compare", "last~1", "last", "--format", "json", "--fail-if", "slower"];
     let ended = folder.run(arguments).unwrap().with_code(6).unwrap();
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -72,7 +72,7 @@ fn a_sweep_that_became_slower_is_found_and_what_it_differs_in_is_named() {
             ("slower", "last", "last~1")
         );
         let ratio = row["ratio"].as_f64().unwrap();
-        assert!((0.5..0.9).contains(&ratio), "{row}");
+        assert!((0.3..0.8).contains(&ratio), "{row}");
     }
     let settings = document["settings"].as_array().unwrap();
     assert_eq!(settings.len(), 1, "{settings:?}");
@@ -150,7 +150,7 @@ fn predictions_from_a_run(folder: &Desk) {
     let run = runs(folder, "last~2").into_iter().find(tells).unwrap();
     let measured = steps(&["predict", "bare.toml", "--from", &run, "--format", "json"]);
     for (exact, measured) in exact.iter().zip(&measured) {
-        assert!((measured / exact - 1.0).abs() < 0.15, "{exact} {measured}");
+        assert!((measured / exact - 1.0).abs() < 0.25, "{exact} {measured}");
     }
     let ended = folder.run(["predict", "bare.toml"]).unwrap().with_code(2).unwrap();
     assert!(ended.stderr.contains("--from RUN"), "{}", ended.stderr);

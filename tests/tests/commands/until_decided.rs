@@ -99,7 +99,7 @@ fn a_sweep_whose_driver_was_killed_ends_as_one_that_was_not() {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", RECIPE).unwrap();
     let driver = desk.start(["run", "recipe.toml"]).unwrap();
-    wait_until(PATIENCE, || Ok(desk.attempts().count() >= 11)).unwrap();
+    wait_until(PATIENCE, || Ok(desk.attempts().count() >= 10)).unwrap();
     let workers = driver.workers().unwrap();
     driver.signal(Signal::KILL).unwrap();
     driver.end(PATIENCE).unwrap();

@@ -190,6 +190,11 @@ fn a_lost_link_is_lost_in_a_run_that_continues_as_well() {
     assert_eq!([struck(&before.events), struck(&after.events)], [1, 1], "recorded once in each attempt");
 }
 
+/// Whether what a rank sent in the step before may still be on its way, and vanish, too.
+fn is_behind(kind: StrategyKind) -> bool {
+    kind == StrategyKind::PipeSgd
+}
+
 /// A wait that ends in the test: nothing is as long that works.
 const WAIT: Duration = Duration::from_secs(3);
 
@@ -216,7 +221,7 @@ fn a_lost_link_ends_what_needs_it_and_names_who_waited_where() {
                 let waited = reason.contains("waited 3") || is_alone(kind) && reason.contains(&left);
                 waited
                     && reason.contains("phase wait-peer")
-                    && reason.contains("in step 2")
+                    && (reason.contains("in step 2") || is_behind(kind) && reason.contains("in step 19"))
                     && reason.ends_with(&told)
             };
             match kind {

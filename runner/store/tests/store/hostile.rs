@@ -157,7 +157,7 @@ async fn names_kinds_and_sizes_that_no_driver_writes_are_refused() {
     let last = good.parts.len() - 1;
     let forgeries: [Forgery; 14] = [
         ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "../x".into()),
-        ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "/tmp/x".into()),
+        ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "/tmp/bakeoff-escaped".into()),
         ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "runs/../../x".into()),
         ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "bakeoff.db".into()),
         ("none of a sweep's", |apart| apart.parts.last_mut().unwrap().name = "runs/\u{1b}[2J".into()),
@@ -186,7 +186,7 @@ async fn names_kinds_and_sizes_that_no_driver_writes_are_refused() {
         apart.signed().write(&forged);
         let said = refused(here.path(), &forged).await;
         assert!(said.contains(words), "{words}: {said}");
-        assert!(!folder.path().join("x").exists() && !Path::new("/tmp/x").exists());
+        assert!(!folder.path().join("x").exists() && !Path::new("/tmp/bakeoff-escaped").exists());
     }
     let unsigned: [Forgery; 7] = [
         ("reads up to 1", |apart| apart.manifest["format"] = json!(2)),
