@@ -228,9 +228,12 @@ impl Queue {
 
     /// Cancels the job of an earlier driver, and throws away what it has left.
     async fn cancel(&self, folder: &JobFolder, name: &str) -> Result<(), Failure> {
-        let found = self.looks.borrow().jobs.get(name).map(|standing| standing.number.clone());
-        if let Some(number) = found {
+        let found = self.looks.borrow().jobs.get(name).cloned();
+        if let Some(Standing { number, state, .. }) = found {
             slurm::cancel(&number).await?;
+            if state == "PENDING" {
+                return folder.remove();
+            }
             // Until it is gone, its ranks may write into the folder.
             let gone = tokio::time::timeout(CANCELLED, self.until_gone(name, None, &|_: &str| ())).await;
             if !matches!(gone, Ok(None)) {
@@ -243,11 +246,10 @@ impl Queue {
         folder.remove()
     }
 
-    /// Whether a job is in the queue for the run with this identity, or has left a result that was not taken.
+    /// Whether a job is in the queue for the run with this identity.
     pub(crate) fn is_awaited(&self, identity: &str) -> bool {
         let folder = self.folder(identity);
-        let Ok(ticket) = folder.ticket() else { return false };
-        self.looks.borrow().jobs.contains_key(&ticket.job) || folder.receipt().is_some()
+        folder.ticket().is_ok_and(|ticket| self.looks.borrow().jobs.contains_key(&ticket.job))
     }
 
     /// How the jobs stand that are in the queue and belong to none of these runs: an earlier driver submitted them with other settings.

@@ -136,7 +136,9 @@ pub(crate) async fn ended_allocation() -> Option<String> {
     let output = call("squeue", &["-h", "-j", &number, "-o", "%T"]).await.ok()?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_lowercase();
     let is_over = if output.status.success() {
-        !["running", "suspended", "configuring"].contains(&said(&output.stdout).as_str())
+        // A line for each component, and for each task of an array whose number this one has.
+        let live = ["running", "suspended", "configuring", "resizing", "signaling", "stopped"];
+        !said(&output.stdout).lines().any(|state| live.contains(&state.trim()))
     } else {
         said(&output.stderr).contains("invalid job id")
     };

@@ -156,8 +156,9 @@ impl Places {
     pub(crate) fn check_kinds(&self, plan: &Plan, environment: &Environment) -> Result<(), Failure> {
         let kind = |node: &Node| {
             let facts = environment.facts(node).map(|facts| launch::hardware([(node, facts)]));
+            let worker = environment.machines.worker_identity(node).map(str::to_owned);
             let Node { slots, cores, device, environment, .. } = node.clone();
-            (facts, slots, cores, device, environment)
+            (facts, worker, slots, cores, device, environment)
         };
         for run in &plan.runs {
             let (own, placed) = (&plan.cells[run.cell].spec.cluster, self.placed(plan, run).cluster);
@@ -168,7 +169,13 @@ impl Places {
                     continue;
                 };
                 if kind(first) != kind(other) {
-                    let words = |node: &Node| kind(node).0.unwrap_or_else(|| "unknown".to_owned());
+                    let words = |node: &Node| {
+                        let (facts, worker, ..) = kind(node);
+                        let worker = worker.map_or_else(String::new, |worker| {
+                            format!(", worker {}", worker.get(..8).unwrap_or(&worker))
+                        });
+                        facts.unwrap_or_else(|| "unknown".to_owned()) + &worker
+                    };
                     return Err(Failure::new(
                         Exit::Preflight,
                         format!(

@@ -43,7 +43,8 @@ pub(crate) async fn show(
         let shape = Shape::of(&cell.spec);
         let job = JobFolder::of(&queue::jobs_of(folder), &decision.identity);
         let what = match &decision.action {
-            Action::Reuse(_) => "finished before and reused".to_owned(),
+            Action::Reuse(_) => in_the_queue(&job, standings.as_ref())
+                .unwrap_or_else(|| "finished before and reused".to_owned()),
             Action::Run | Action::Repeat | Action::Resume(_) => {
                 standing(&job, standings.as_ref()).filter(|_| reuse == Reuse::Finished).unwrap_or_else(|| {
                     new += 1;
@@ -72,6 +73,11 @@ pub(crate) async fn show(
         output::data(&format!("  {command}"))?;
     }
     Ok(Exit::Done)
+}
+
+/// How the job of a run stands that is in the queue.
+fn in_the_queue(job: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<String> {
+    Some(standings?.get(&job.ticket().ok()?.job)?.words())
 }
 
 /// What becomes of a run that was submitted before; `None` if it is submitted anew.

@@ -10,14 +10,19 @@ use std::collections::BTreeMap;
 pub(crate) fn findings(recipe: &Recipe, cells: &[Cell]) -> Vec<Finding> {
     let kept = || cells.iter().filter(|cell| cell.excluded.is_none());
     let place = recipe.settings.span(INVENTORY);
-    let found = described_twice(kept()).or_else(|| kept().find_map(without_effect));
+    let is_alone = |cell: &Cell| cell.spec.cluster.nodes.iter().all(|node| node.access == Access::Local);
+    let found = if kept().all(is_alone) {
+        kept().find_map(without_effect)
+    } else {
+        described_twice(kept().filter(|cell| !is_alone(cell)))
+    };
     found.into_iter().map(|finding| finding.at_option(place, "described here")).collect()
 }
 
-/// A host is connected once for all runs: a second description would not be looked at.
+/// A machine is connected once for all runs that have hosts: a second description would not be looked at.
 fn described_twice<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<Finding> {
     let mut known: BTreeMap<&str, &Node> = BTreeMap::new();
-    for node in cells.flat_map(|cell| &cell.spec.cluster.nodes).filter(|node| node.access != Access::Local) {
+    for node in cells.flat_map(|cell| &cell.spec.cluster.nodes) {
         let first = known.entry(&node.name).or_insert(node);
         if reached(first) != reached(node) {
             let title = format!("the machine `{}` is described in two ways", node.name.escape_debug());
@@ -36,21 +41,16 @@ fn reached(node: &Node) -> Node {
     Node { slots: 0, cores: None, device: Device::Cpu, ..node.clone() }
 }
 
-/// Where all ranks are on this machine, they have its worker program and its data, and meet over no address.
+/// Where all ranks are on this machine, they have its worker program and its data.
 fn without_effect(cell: &Cell) -> Option<Finding> {
-    let nodes = &cell.spec.cluster.nodes;
-    if nodes.iter().any(|node| node.access != Access::Local) {
-        return None;
-    }
     let of = |node: &Node| {
         let said = [
             (node.worker.is_some(), "worker", "name another worker program by the variable BAKEOFF_WORKER"),
             (node.data.is_some(), "data", "name another folder by `dataset.path`"),
-            (node.address.is_some(), "address", "it is for runs with other machines"),
         ];
         said.into_iter().find(|(is_said, ..)| *is_said)
     };
-    let (_, key, cure) = nodes.iter().find_map(of)?;
+    let (_, key, cure) = cell.spec.cluster.nodes.iter().find_map(of)?;
     let title = format!("`{key}` of this machine has no effect in runs without another machine");
     Some(Finding::new("R022", title).cure(format!("leave it out of the inventory's table [local]: {cure}")))
 }
