@@ -210,6 +210,8 @@ fn descriptions_that_cannot_be_followed_are_refused() {
     assert!(here.contains("R022") && here.contains("`worker` of this machine has no effect"), "{here}");
     said("use = [\"local*2\", \"a\"]\ninventory = \"other.toml\"", &[])
         .expect("it is used beside another machine");
+    let both = "[sweep.axes]\nnodes.use = [[\"local*2\"], [\"local*1\", \"a*1\"]]";
+    said("inventory = \"other.toml\"", &[both]).expect("one of them uses it");
     let queued =
         in_a_queue("use = [\"slurm*2\"]\nworkers = 4\ninventory = \"nodes.toml\"").expect_err("no plan");
     assert!(queued.contains("R022") && queued.contains("is known when it begins"), "{queued}");
