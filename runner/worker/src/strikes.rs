@@ -43,7 +43,10 @@ impl Strikes {
     pub(crate) fn continued_after(self, step: u64) -> Self {
         let peer = |fault: &PlannedFault| match fault.action {
             FaultAction::DropLink { peer } if fault.step <= step => Some(Rank(peer)),
-            _ => None,
+            FaultAction::Kill
+            | FaultAction::Pause { .. }
+            | FaultAction::DropLink { .. }
+            | FaultAction::Slow { .. } => None,
         };
         let lost_before = lock(&self.planned).iter().filter_map(peer).collect();
         Self { lost_before: Mutex::new(lost_before), ..self }

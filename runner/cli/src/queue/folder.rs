@@ -218,16 +218,13 @@ impl JobFolder {
 
     /// Removes the folder, and first what makes it one: a driver that is killed meanwhile leaves nothing that is taken for a job.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
-        let ticket = fs::remove_file(self.path.join("ticket.json"));
-        match ticket.and_then(|()| fs::remove_dir_all(&self.path)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(self.fault("", "removed", &error)),
-            Ok(()) => return Ok(()),
-        }
-        match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.fault("", "removed", &error)),
-            _ => Ok(()),
-        }
+        let gone = |removed: io::Result<()>| match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        gone(fs::remove_file(self.path.join("ticket.json")))
+            .and_then(|()| gone(fs::remove_dir_all(&self.path)))
+            .map_err(|error| self.fault("", "removed", &error))
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {

@@ -14,14 +14,16 @@
 //! folder is found by the run, and the job by its name, which the ticket has, a driver that comes later finds what an earlier one submitted: it waits for the
 //! job, or takes its result, and submits nothing twice.
 
+mod ended;
 mod folder;
 mod options;
 mod poll;
 mod slurm;
 
+pub(crate) use ended::Ended;
 pub(crate) use folder::{JobFolder, JobNote, Receipt, Ticket, all, jobs_of};
 pub(crate) use options::{Options, Shape};
-pub(crate) use poll::{Ended, Fate, Queue, Wanted, When};
+pub(crate) use poll::{Fate, Queue, Wanted, When};
 pub(crate) use slurm::{Standing, ended_allocation, standings};
 
 use clap::ValueEnum;

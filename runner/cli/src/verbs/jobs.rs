@@ -89,7 +89,8 @@ pub(super) fn of(store: &Path, console: &Console) -> Result<Vec<Job>, Failure> {
     let mut jobs: Vec<Job> =
         folders.iter().filter_map(|folder| Job::of(folder, standings.as_ref())).collect();
     let number = |job: &Job| job.number.as_deref().and_then(|number| number.parse::<u64>().ok());
-    jobs.sort_by_key(|job| (number(job).unwrap_or(u64::MAX), job.submitted));
+    // Those whose number is not known come last.
+    jobs.sort_by_key(|job| (number(job).is_none(), number(job), job.submitted));
     Ok(jobs)
 }
 

@@ -119,7 +119,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     }
     super::wait(async {
         let store_folder = &context.global.store;
-        let (mut environment, pace, work) = prepared(args, &plan, places, context).await?;
+        let (mut environment, pace, work) = prepared(args, &plan, Ways { options, places }, context).await?;
         let session = Session::listen_at(work, console, store_folder)?;
         let store = Store::open(store_folder).await?;
         let training = Training {
@@ -145,20 +145,27 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     })
 }
 
+/// Where runs are made beside one after another here.
+struct Ways {
+    /// For the jobs of a queue.
+    options: Options,
+    /// For runs at once.
+    places: Option<Places>,
+}
+
 /// Where the runs of a plan are made: the environment, how many are under way at once, and what the driver does meanwhile.
 async fn prepared(
     args: &RunArgs,
     plan: &Plan,
-    places: Option<Places>,
+    ways: Ways,
     context: &Context<'_>,
 ) -> Result<(Environment, Pace, Work), Failure> {
     let console = context.console;
-    match (args.submit, places) {
+    match (args.submit, ways.places) {
         (Some(QueueKind::Slurm), _) => {
-            let options = Options::of(&args.queue_options)?;
-            let environment = Environment::in_front_of_a_queue(options.asked())?;
+            let environment = Environment::in_front_of_a_queue(ways.options.asked())?;
             let wanted = Wanted { most: args.jobs, fresh: args.fresh };
-            let queue = Queue::open(&context.global.store, options, wanted, console).await?;
+            let queue = Queue::open(&context.global.store, ways.options, wanted, console).await?;
             Ok((environment, Pace::Queued(Box::new(queue)), Work::Waiting))
         }
         (None, Some(places)) => {

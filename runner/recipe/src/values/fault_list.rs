@@ -130,7 +130,10 @@ fn ends_later(action: FaultAction, step: u64, item: &Item) -> Result<(), Finding
                 .note("`until` is the first step that is as fast as before")
                 .cure(format!("write `until = {}` or more", step.saturating_add(1))))
         }
-        _ => Ok(()),
+        FaultAction::Kill
+        | FaultAction::Pause { .. }
+        | FaultAction::DropLink { .. }
+        | FaultAction::Slow { .. } => Ok(()),
     }
 }
 
