@@ -15,6 +15,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::EventLog;
 
+/// What the system calls a fork server.
+const SERVER: &str = "bakeoff-forks";
 /// No command that a test waits for takes longer than this.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// Between two looks at a driver whose end is waited for.
@@ -213,16 +215,16 @@ impl DriverProcess {
         WorkerProcess::of(pid)
     }
 
-    /// Its workers, whatever they are for: its children of that name.
+    /// Its workers, whatever they are for: its children of that name, and those of its fork servers.
     pub fn workers(&self) -> Result<Vec<WorkerProcess>> {
-        let driver = self.pid();
-        let processes = fs::read_dir("/proc")?.filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = Stat::of(pid)?;
-            (stat.parent == driver && stat.name == "bakeoff-worker")
-                .then_some(WorkerProcess { pid, born: stat.born })
-        });
-        Ok(processes.collect())
+        let servers = self.fork_servers()?;
+        let parents: Vec<u32> = servers.iter().map(|server| server.pid).chain([self.pid()]).collect();
+        children(&parents, "bakeoff-worker")
+    }
+
+    /// The processes that fork its workers.
+    pub fn fork_servers(&self) -> Result<Vec<WorkerProcess>> {
+        children(&[self.pid()], SERVER)
     }
 
     /// Sends it a signal.
@@ -294,6 +296,13 @@ impl WorkerProcess {
         Ok(above)
     }
 
+    /// The driver or agent that it belongs to: the process that started it, or that started its fork server.
+    pub fn starter(&self) -> Result<Self> {
+        let parent = self.parent()?;
+        let is_server = Stat::of(parent.pid).is_some_and(|stat| stat.name == SERVER);
+        if is_server { parent.parent() } else { Ok(parent) }
+    }
+
     /// The process that started it.
     pub fn parent(&self) -> Result<Self> {
         let stat = Stat::of(self.pid).with_context(|| format!("worker {} is gone", self.pid))?;
@@ -305,6 +314,17 @@ impl WorkerProcess {
         ensure!(self.lives(), "worker {} is gone", self.pid);
         send(self.pid, signal)
     }
+}
+
+/// The processes of a name that one of these started.
+fn children(parents: &[u32], name: &str) -> Result<Vec<WorkerProcess>> {
+    let processes = fs::read_dir("/proc")?.filter_map(|entry| {
+        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = Stat::of(pid)?;
+        (parents.contains(&stat.parent) && stat.name == name)
+            .then_some(WorkerProcess { pid, born: stat.born })
+    });
+    Ok(processes.collect())
 }
 
 /// Waits until none of them is there.

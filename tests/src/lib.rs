@@ -21,7 +21,7 @@ pub use threads::{RankLog, train_on_threads};
 pub use under_way::{CLEAN, UnderWay};
 
 use anyhow::{Context, Result, bail, ensure};
-use launch::{Attempt, Deadlines, End, Outcome, SavedCheckpoint, StopSignal, Update};
+use launch::{Attempt, Deadlines, End, ForkServers, Outcome, SavedCheckpoint, StopSignal, Update};
 use recipe::{
     ArrayProblem, ArrayProfile, FileProblem, Files, LabelledTextForm, LabelledTextSize, Machine, ModelLayout,
     PictureCounts, Plan, PlanRequest, Run, Shape, TextSize, TextTokens,
@@ -224,6 +224,7 @@ fn attempt_at<'a>(spec: &'a recipe::RunSpec, run: &Run) -> Result<Attempt<'a>> {
         seed: run.seed,
         directory: PathBuf::new(),
         worker: binary("bakeoff-worker")?,
+        forks: Some(ForkServers::default()),
         deadlines: Deadlines::default(),
         timeout: Some(Duration::from_mins(4)),
         resume: None,

@@ -39,9 +39,10 @@ impl UnderWay {
         Ok(Self { desk, driver, workers })
     }
 
-    /// Waits for the driver's end and for that of all its workers.
+    /// Waits for the driver's end and for that of all its workers and fork servers.
     pub fn ended(self, code: i32, within: Duration) -> Result<(Desk, Ended)> {
         let mut workers = self.driver.workers()?;
+        workers.extend(self.driver.fork_servers()?);
         workers.extend(self.workers);
         let ended = self.driver.end(within)?.with_code(code)?;
         gone(&workers, CLEAN)?;

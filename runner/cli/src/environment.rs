@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
 use crate::machines::{Machines, namesakes, nodes_of};
-use launch::{DataFilesError, NodeFacts, Nodes, WorkerBinary};
+use launch::{DataFilesError, ForkServers, NodeFacts, Nodes, WorkerBinary};
 use recipe::{Files, Node, Plan, Provenance, RunSpec, Source};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Environment {
     /// The worker program.
     pub(crate) worker: WorkerBinary,
+    /// The program, loaded once for all runs, if it can be.
+    forks: ForkServers,
     /// Where runs take place.
     pub(crate) machines: Machines,
     /// The plan's machines, by the name of the node.
@@ -39,7 +41,8 @@ impl Environment {
         let (own, spare): (Vec<&Node>, Vec<&Node>) =
             all.iter().partition(|node| own.iter().any(|other| other.name == node.name));
         let (nodes, spare) = (gather(own, &machines)?, gather(spare, &machines)?);
-        Ok(Self { worker, machines, nodes, spare, asked: None, data: Vec::new() })
+        let forks = ForkServers::default();
+        Ok(Self { worker, forks, machines, nodes, spare, asked: None, data: Vec::new() })
     }
 
     /// That of runs in front of a queue, which was asked for machines in these words.
@@ -47,7 +50,13 @@ impl Environment {
         let worker = launch::examine(&launch::find_worker()?)?;
         let none = BTreeMap::new;
         let (machines, data) = (Machines::Here, Vec::new());
-        Ok(Self { worker, machines, nodes: none(), spare: none(), asked: Some(asked), data })
+        let forks = ForkServers::default();
+        Ok(Self { worker, forks, machines, nodes: none(), spare: none(), asked: Some(asked), data })
+    }
+
+    /// Servers that fork workers, unless the worker program cannot be one.
+    pub(crate) fn forks(&self) -> Option<ForkServers> {
+        self.worker.forks.then(|| self.forks.clone())
     }
 
     /// The facts about the machine of a node of the plan.

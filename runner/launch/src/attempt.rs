@@ -45,7 +45,7 @@ pub async fn run(
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
     let attempt = prepared(attempt)?;
-    let launcher = LocalLauncher::new(&attempt.directory)?;
+    let launcher = LocalLauncher::new(&attempt.directory, attempt.forks.clone())?;
     run_prepared(launcher, attempt, stop, updates).await
 }
 
@@ -61,7 +61,7 @@ pub async fn run_on_hosts(
     updates: mpsc::Sender<Update>,
 ) -> Result<Outcome, LaunchError> {
     let attempt = prepared(attempt)?;
-    let launcher = HostsLauncher::new(hosts.clone(), &attempt.directory, ports)?;
+    let launcher = HostsLauncher::new(hosts.clone(), &attempt, ports)?;
     run_prepared(launcher, attempt, stop, updates).await
 }
 

@@ -63,7 +63,8 @@ mod tests {
             strategies: strategies.iter().map(|name| ((*name).to_owned(), 1)).collect(),
             codecs: codecs.iter().map(|name| (*name).to_owned()).collect(),
         };
-        WorkerBinary { path: "/w".into(), version: String::new(), identity: String::new(), inventory }
+        let (version, identity) = (String::new(), String::new());
+        WorkerBinary { path: "/w".into(), version, identity, inventory, forks: false }
     }
 
     #[test]

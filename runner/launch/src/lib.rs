@@ -44,7 +44,7 @@ pub use error::LaunchError;
 pub use launcher::{
     Artifact, Artifacts, Fetch, Launcher, NodeIndex, NodePlace, NodeReport, Opening, SpawnRequest,
 };
-pub use local::{Interface, LocalLauncher, LocalNodes, NetworkFacts, free_resources};
+pub use local::{ForkServers, Interface, LocalLauncher, LocalNodes, NetworkFacts, free_resources};
 pub use log::{last_lines, log_file, readable};
 pub use model_description::{DescriptionError, describe_model};
 pub use model_files::check_model_files;

@@ -2,7 +2,7 @@
 
 use crate::checkpoints::Continuation;
 use crate::supervise::Rules;
-use crate::{End, LaunchError, Outcome};
+use crate::{End, ForkServers, LaunchError, Outcome};
 use mesh::Deadlines;
 use recipe::{Cluster, Placement, PlannedFault, RunSpec, Silence};
 use record::Nanos;
@@ -23,6 +23,9 @@ pub struct Attempt<'a> {
     pub directory: PathBuf,
     /// The worker binary.
     pub worker: PathBuf,
+    /// Servers that fork its processes, for a binary that can be one ([`crate::WorkerBinary::forks`]); without them each
+    /// process is executed.
+    pub forks: Option<ForkServers>,
     /// Limits of waiting.
     pub deadlines: Deadlines,
     /// Limit of the wall time of the run, with what it trained before this attempt.

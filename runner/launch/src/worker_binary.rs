@@ -29,6 +29,8 @@ pub struct WorkerBinary {
     pub identity: String,
     /// Its strategies and codecs of other crates.
     pub inventory: Inventory,
+    /// Whether it can be a fork server.
+    pub forks: bool,
 }
 
 /// Finds the worker binary: `$BAKEOFF_WORKER`, else `bakeoff-worker` beside this program.
@@ -56,8 +58,10 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
-    let Introduction { version, libtorch, inventory } = introduction(path, &BTreeMap::new(), PATIENCE)?;
-    Ok(WorkerBinary { path: path.into(), version, identity: identity(path, &libtorch)?, inventory })
+    let Introduction { version, libtorch, forks, inventory } =
+        introduction(path, &BTreeMap::new(), PATIENCE)?;
+    let identity = identity(path, &libtorch)?;
+    Ok(WorkerBinary { path: path.into(), version, identity, inventory, forks })
 }
 
 /// The identity of a binary on this host that fits this driver, with these variables set.
@@ -76,6 +80,7 @@ struct Introduction {
     version: String,
     /// SHA-256 of how libtorch says that it was built; empty where a worker does not say.
     libtorch: String,
+    forks: bool,
     inventory: Inventory,
 }
 
@@ -109,10 +114,11 @@ fn introduction(
         LaunchError::WorkerSilent { path: path.into(), answer }
     })?;
     let libtorch = match rest {
-        ["format", _, "libtorch", build] => (*build).to_owned(),
+        ["format", _, "libtorch", build, ..] => (*build).to_owned(),
         _ => String::new(),
     };
-    Ok(Introduction { version: version.into(), libtorch, inventory: inventory.unwrap_or_default() })
+    let forks = rest.last() == Some(&"forks");
+    Ok(Introduction { version: version.into(), libtorch, forks, inventory: inventory.unwrap_or_default() })
 }
 
 /// Starts the binary with `arguments`, and returns what it prints.
@@ -203,6 +209,10 @@ mod tests {
             script(&line.replacen(&greeting(), &format!("{} libtorch 9f", greeting()), 1));
         let other = examine(&path).unwrap();
         assert_ne!(worker.identity, other.identity, "another libtorch gives other bits");
+        assert!(!worker.forks && !other.forks);
+        let (_directory, path) =
+            script(&line.replacen(&greeting(), &format!("{} libtorch 9f forks", greeting()), 1));
+        assert!(examine(&path).unwrap().forks);
     }
 
     #[test]

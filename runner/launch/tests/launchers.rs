@@ -157,6 +157,7 @@ fn run(broken: Option<&'static str>) -> (Outcome, Vec<String>) {
         seed: 1,
         directory: directory.path().join("attempt"),
         worker: "/no/program/is/started".into(),
+        forks: None,
         deadlines: Deadlines { start_up: PATIENCE, ..Deadlines::default() },
         timeout: None,
         resume: None,

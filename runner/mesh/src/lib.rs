@@ -1,5 +1,6 @@
 //! The communication between the processes of one attempt, and the only crate that knows ZeroMQ.
 //!
+//! - [`ForkRequest`]: the driver starts a worker process as a fork of one that was loaded before ([`serve_forks`]).
 //! - [`Briefing`]: the driver writes it to a worker's standard input ([`write_briefing`], [`read_briefing`]).
 //! - The control plane: [`ControlServer`] in the driver, [`ControlClient`] in each member. Every message is
 //!   authenticated, numbered and acknowledged, so that no event is lost unnoticed.
@@ -12,6 +13,7 @@ mod data;
 mod directory;
 pub mod door;
 mod error;
+mod fork;
 mod handshake;
 mod inventory;
 mod message;
@@ -28,6 +30,7 @@ pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, LinkDropper, Stopper};
 pub use directory::{private_directory, private_directory_in, random_secret};
 pub use error::MeshError;
+pub use fork::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, Forked, fork_sockets, serve_forks};
 pub use inventory::Inventory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 

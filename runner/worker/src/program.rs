@@ -1,34 +1,63 @@
 //! The program `bakeoff-worker`, with the strategies of a registry.
 
-use mesh::{Briefing, Inventory, Member, PROTOCOL};
+use libc::c_int;
+use mesh::{Briefing, FORK_SERVER, Forked, Inventory, Member, PROTOCOL};
 use recipe::{Shape, hex};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use strategies::Registry;
 use tracing::error;
 
+/// The exit code of a worker that failed.
+const FAILED: u8 = 1;
 /// The exit code if a file is no model that can be trained.
 const REFUSED: u8 = 3;
 
 /// Runs one rank of a run, or the evaluator of its snapshots, as the briefing on standard input says. A `bakeoff-worker`
 /// with strategies of its own calls this in its `main`.
-pub fn main_with(registry: &Registry) -> ExitCode {
+/// The process ends as soon as its work is done.
+pub fn main_with(registry: &Registry) -> ! {
     mesh::keep_freed_memory();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let [argument, rest @ ..] = arguments.as_slice() {
-        return answer(&argument.to_string_lossy(), rest, registry);
+    quit(match arguments.as_slice() {
+        [] => work_logged(registry),
+        [only] if only == FORK_SERVER => serve_forks(registry),
+        [argument, rest @ ..] => answer(&argument.to_string_lossy(), rest, registry),
+    })
+}
+
+/// Ends the process without libtorch's clean-up, which takes operator after operator out of its registry: a quarter of what
+/// it takes to start and end a worker.
+fn quit(code: u8) -> ! {
+    // Where it cannot be written, there is no reader.
+    let _ = std::io::stdout().flush();
+    #[expect(unsafe_code, reason = "the standard library's own end runs the clean-up of all libraries")]
+    // SAFETY: takes a number; nothing of this process runs afterwards.
+    unsafe {
+        libc::_exit(c_int::from(code))
     }
+}
+
+/// Makes a process of this one for each worker that the driver wants, and works in it.
+fn serve_forks(registry: &Registry) -> u8 {
+    match mesh::serve_forks() {
+        Ok(Forked::Server) => 0,
+        Ok(Forked::Worker) => work_logged(registry),
+        Err(_) => FAILED,
+    }
+}
+
+fn work_logged(registry: &Registry) -> u8 {
     // A log that cannot be written, because the disk is full, is no reason to panic.
     let log = tracing_subscriber::fmt().json().with_writer(std::io::stderr).log_internal_errors(false);
     log.with_max_level(tracing::Level::INFO).init();
     match work(registry) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             error!(error = format!("{error:#}"), "worker failed");
-            ExitCode::FAILURE
+            FAILED
         }
     }
 }
@@ -39,14 +68,16 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     clippy::print_stderr,
     reason = "this is the program's answer on the command line"
 )]
-fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
+fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> u8 {
     let version = env!("CARGO_PKG_VERSION");
     match argument {
         "--protocol" => {
-            let Ok(inventory) = inventory_of(registry).to_line() else { return ExitCode::FAILURE };
+            let Ok(inventory) = inventory_of(registry).to_line() else { return FAILED };
             let libtorch = hex(&Sha256::digest(torch_native::build()));
             let format = mesh::wire_format();
-            println!("bakeoff-worker {version} protocol {PROTOCOL} format {format:016x} libtorch {libtorch}");
+            println!(
+                "bakeoff-worker {version} protocol {PROTOCOL} format {format:016x} libtorch {libtorch} forks"
+            );
             println!("{inventory}");
         }
         "--describe-model" => match describe(rest) {
@@ -54,7 +85,7 @@ fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
             Ok(layout) => println!("\n{layout}"),
             Err(error) => {
                 eprintln!("{error:#}");
-                return ExitCode::from(REFUSED);
+                return REFUSED;
             }
         },
         "--version" | "-V" => println!("bakeoff-worker {version}"),
@@ -63,10 +94,10 @@ fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> ExitCode {
                 "bakeoff-worker {version} is started by `bakeoff run`; it takes --version, --protocol, and \
                  --describe-model FILE SHAPE only"
             );
-            return ExitCode::from(2);
+            return 2;
         }
     }
-    ExitCode::SUCCESS
+    0
 }
 
 /// The layout of a model file, as JSON. The arguments are the file and the shape of an example.

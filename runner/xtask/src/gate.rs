@@ -234,10 +234,10 @@ fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
     child
 }
 
-/// Tests at once: half as many again as there are cores, because end-to-end tests wait half of their time.
+/// Tests at once: twice as many as there are cores, because half of the end-to-end tests wait most of their time
+/// (`.config/nextest.toml`).
 fn at_once() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores + cores.div_ceil(2)
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

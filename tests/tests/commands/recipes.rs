@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Steps of all workers in a run, or two more than the longest period.
-const STEPS: u64 = 10;
-/// Workers of a run, at most: starting a process, which loads libtorch, is nearly all of the cost.
+const STEPS: u64 = 4;
+/// Workers of a run, at most: each computes the steps of its own.
 const WORKERS: u32 = 2;
 /// For all runs of a recipe together, on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_mins(4);

@@ -180,7 +180,7 @@ fn a_run_on_hosts_continues_after_one_of_them_was_lost() {
     let cached = std::fs::read_dir(cache.path().join("files")).unwrap().count();
     let desk = desk();
     let mut driver = run(&desk);
-    let agent = driver.worker(2).unwrap().parent().unwrap();
+    let agent = driver.worker(2).unwrap().starter().unwrap();
     wait_until(PATIENCE, || Ok(complete(&desk).len() >= 3)).unwrap();
     agent.signal(Signal::KILL).unwrap();
     driver.end(PATIENCE).unwrap().with_code(5).unwrap();

@@ -119,10 +119,12 @@ fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
 #[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
     let scene = trained_for(Nanos(200_000_000), "ps-sync", 1200);
-    // One that cannot react to anything must go too.
-    scene.workers[0].signal(Signal::STOP).unwrap();
+    // One that cannot react to anything must go too, and a fork server.
+    let servers = scene.driver.fork_servers().unwrap();
+    assert!(!servers.is_empty());
+    servers.iter().chain([&scene.workers[0]]).for_each(|process| process.signal(Signal::STOP).unwrap());
     scene.driver.signal(Signal::KILL).unwrap();
-    gone(&scene.workers, CLEAN).unwrap();
+    gone(&[scene.workers, servers].concat(), CLEAN).unwrap();
     let UnderWay { desk, driver, .. } = scene;
     assert_eq!(driver.end(CLEAN).unwrap().code, None);
     assert_eq!(the_run(&desk)["line"]["state"], "interrupted");
@@ -131,6 +133,24 @@ fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
     let last = desk.run(["list", "last", "--format", "json"]).unwrap().with_code(0).unwrap();
     let last: Vec<Value> = serde_json::from_str(&last.stdout).unwrap();
     assert_eq!(last[0]["state"], "done");
+}
+
+#[test]
+fn a_killed_fork_server_ends_its_run_and_the_next_run_has_another() {
+    let recipe = recipe("d-sync", 600).replace("count = 1", "count = 2");
+    let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
+    let scene = UnderWay::started(&recipe, 2, Nanos(200_000_000), run).unwrap();
+    let servers = scene.driver.fork_servers().unwrap();
+    let server = scene.workers[0].parent().unwrap();
+    assert!(servers.contains(&server), "workers are forks");
+    server.signal(Signal::KILL).unwrap();
+    gone(&scene.workers, CLEAN).unwrap();
+    let (desk, ended) = scene.ended(5, Duration::from_mins(1)).unwrap();
+    assert!(ended.stderr.contains("was ended by signal 9"), "{}", ended.stderr);
+    let lines = desk.json(["list", "last", "--format", "json"]).unwrap();
+    let states: Vec<&str> =
+        lines.as_array().unwrap().iter().filter_map(|line| line["state"].as_str()).collect();
+    assert_eq!(states, ["failed", "done"]);
 }
 
 #[test]

@@ -150,7 +150,7 @@ faults = [
     desk.write("recipe.toml", &text).unwrap();
     let mut driver = lab.run(&desk, ["-v", "run", "recipe.toml"]).unwrap();
     let workers: Vec<_> = (0..4).map(|rank| driver.worker(rank).unwrap()).collect();
-    let agents: Vec<WorkerProcess> = workers.iter().filter_map(|worker| worker.parent().ok()).collect();
+    let agents: Vec<WorkerProcess> = workers.iter().filter_map(|worker| worker.starter().ok()).collect();
     let ended = driver.end(PATIENCE).unwrap().with_code(0).unwrap();
     says(
         &ended.stderr,

@@ -87,7 +87,7 @@ fn training_in(lab: Lab, recipe: &str) -> Training {
     // Long enough for heartbeats to tell where ranks are.
     let trains = |event: &Event| matches!(event, Event::Step(step) if step.begin > Nanos(1_500_000_000));
     wait_until(Duration::from_mins(1), || Ok(desk.events().iter().any(trains))).unwrap();
-    let mut agents: Vec<WorkerProcess> = workers.iter().map(|worker| worker.parent().unwrap()).collect();
+    let mut agents: Vec<WorkerProcess> = workers.iter().map(|worker| worker.starter().unwrap()).collect();
     agents.dedup();
     Training { lab, desk, driver, workers, agents }
 }

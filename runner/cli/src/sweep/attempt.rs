@@ -176,6 +176,7 @@ pub(crate) async fn execute(
         // Workers may be started from any folder.
         directory: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
         worker: environment.worker.path.clone(),
+        forks: environment.forks(),
         deadlines: Deadlines::default(),
         timeout: plan.limits.run_timeout,
         resume,

@@ -4,7 +4,7 @@ use super::Agent;
 use super::door::{self, Probed, Relays};
 use super::logs;
 use crate::channel::{Frame, FromAgent, Opened, Outlet, PIECE, Route, Streams, Urgency};
-use crate::local::{HostReader, Processes, SpawnLocal};
+use crate::local::{ForkServers, HostReader, Processes, SpawnLocal};
 use crate::sockets::OwnedDirectory;
 use bytes::Bytes;
 use mesh::{Member, Secret};
@@ -50,8 +50,13 @@ pub(super) struct HostedAttempt {
 }
 
 impl HostedAttempt {
-    /// Makes the attempt's directories.
-    pub(super) fn open(id: u64, secret: Secret, agent: &Agent) -> io::Result<Arc<Self>> {
+    /// Makes the attempt's directories. Without `forks` its processes are executed.
+    pub(super) fn open(
+        id: u64,
+        secret: Secret,
+        forks: Option<ForkServers>,
+        agent: &Agent,
+    ) -> io::Result<Arc<Self>> {
         let (exit, mut exits) = mpsc::unbounded_channel();
         let logs: Arc<Mutex<BTreeMap<Member, JoinHandle<()>>>> = Arc::default();
         let sent = logs.clone();
@@ -71,7 +76,7 @@ impl HostedAttempt {
         fs::create_dir(directory.path.join("snapshots"))?;
         Ok(Arc::new(Self {
             id,
-            processes: Processes::new(exit)?,
+            processes: Processes::new(exit, forks)?,
             relays: Relays::default(),
             secret,
             host: HostReader::new(),

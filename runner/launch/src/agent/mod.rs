@@ -14,7 +14,7 @@ use crate::channel::{
     Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Patient, Reply, Request, SIGN_OF_LIFE,
     StreamMessage, Streams, ToAgent, outlet, read_frame, urgency,
 };
-use crate::local::{LocalNodes, free_resources};
+use crate::local::{ForkServers, LocalNodes, free_resources};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
 use door::Probed;
@@ -47,6 +47,7 @@ async fn serve_on(
         streams: Streams::new(outlet.clone(), Opener::Agent),
         outlet,
         cache,
+        forks: ForkServers::default(),
         attempts: HostedAttempts::default(),
     });
     // In a task of its own: the loop may wait for a slow disk.
@@ -83,6 +84,7 @@ struct Agent {
     outlet: Outlet<FromAgent>,
     streams: Streams<FromAgent>,
     cache: Cache,
+    forks: ForkServers,
     attempts: HostedAttempts,
 }
 
@@ -124,8 +126,9 @@ impl Agent {
     async fn carry_out(self: &Arc<Self>, request: u32, what: Request, payload: Vec<u8>) -> io::Result<Reply> {
         match what {
             Request::Clock => Ok(Reply::Clock(monotonic())),
-            Request::Open { attempt, secret, listen, ports } => {
-                let here = HostedAttempt::open(attempt, secret, self)?;
+            Request::Open { attempt, secret, forks, listen, ports } => {
+                let forks = forks.then(|| self.forks.clone());
+                let here = HostedAttempt::open(attempt, secret, forks, self)?;
                 let door = match listen {
                     Some(address) => Some(here.listen(address, ports).await?),
                     None => None,

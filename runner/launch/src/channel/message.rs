@@ -34,8 +34,8 @@ pub(crate) enum ToAgent {
 pub(crate) enum Request {
     /// The host's monotonic clock.
     Clock,
-    /// Make the directories of an attempt, and with `listen` a door.
-    Open { attempt: u64, secret: Secret, listen: Option<IpAddr>, ports: Option<(u16, u16)> },
+    /// Make the directories of an attempt, and with `listen` a door; with `forks` its processes are forked.
+    Open { attempt: u64, secret: Secret, forks: bool, listen: Option<IpAddr>, ports: Option<(u16, u16)> },
     /// Lead the sockets of other hosts' ranks there.
     Route { attempt: u64, routes: Vec<(Rank, Route)> },
     /// Start a process; the payload is its briefing.

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn work_of_this_process_is_its_own() {
         let (exits, _kept) = mpsc::unbounded_channel();
-        let processes = Processes::new(exits).unwrap();
+        let processes = Processes::new(exits, None).unwrap();
         let reader = HostReader::new();
         let before = reader.read(Nanos(0), &processes).unwrap();
         // Until the kernel has counted some ticks of it.

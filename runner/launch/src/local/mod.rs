@@ -2,12 +2,14 @@
 //! share its directory.
 
 pub(crate) mod environment;
+mod fork_server;
 mod gpus;
 mod host;
 mod machine;
 mod network;
 mod processes;
 
+pub use fork_server::ForkServers;
 pub use machine::{LocalNodes, free_resources};
 pub(crate) use network::network;
 pub use network::{Interface, NetworkFacts};
@@ -35,10 +37,10 @@ pub struct LocalLauncher {
 }
 
 impl LocalLauncher {
-    /// A launcher for the attempt in `directory`, which exists.
-    pub fn new(directory: &Path) -> Result<Self, LaunchError> {
+    /// A launcher for the attempt in `directory`, which exists. Without `forks` it executes the worker program for each process.
+    pub fn new(directory: &Path, forks: Option<ForkServers>) -> Result<Self, LaunchError> {
         let (exit, exits) = mpsc::unbounded_channel();
-        let processes = Processes::new(exit).map_err(LaunchError::Thread)?;
+        let processes = Processes::new(exit, forks).map_err(LaunchError::Thread)?;
         Ok(Self { processes, exits, host: HostReader::new(), directory: directory.to_owned() })
     }
 }

@@ -1,10 +1,12 @@
-//! The processes of an attempt on this machine: started, watched and killed without exception.
+//! The processes of an attempt on this machine: started, watched and killed without exception. A worker is a fork of a
+//! program that was loaded before ([`super::fork_server`]), or is executed where there is none.
 //!
 //! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group,
 //! so a panic or an early return is covered. The kernel kills a process when the thread that started it ends
-//! (`PDEATHSIG`), so a killed driver is covered, even where the process is stopped and cannot react. And the
-//! standard input, open as long as the attempt, ends with the driver.
+//! (`PDEATHSIG`), or the fork server does, so a killed driver is covered, even where the process is stopped and cannot
+//! react. And the standard input, open as long as the attempt, ends with the driver.
 
+use super::fork_server::{Fork, ForkServers, Loaded};
 use crate::ProcessExit;
 use mesh::Member;
 use rustix::process::{
@@ -13,7 +15,7 @@ use rustix::process::{
 };
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, PipeReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -41,6 +43,7 @@ pub(crate) struct SpawnLocal {
 pub(crate) struct Processes {
     requests: Sender<(SpawnLocal, oneshot::Sender<io::Result<u32>>)>,
     table: ProcessTable,
+    forks: Option<ForkServers>,
 }
 
 /// The processes that are not reaped yet, so that their ids cannot belong to others.
@@ -48,15 +51,18 @@ pub(crate) struct Processes {
 struct ProcessTable(Arc<Mutex<BTreeMap<Member, Pid>>>);
 
 impl Processes {
-    /// No processes yet; `exits` receives how each exited.
-    pub(crate) fn new(exits: mpsc::UnboundedSender<(Member, ProcessExit)>) -> io::Result<Self> {
+    /// No processes yet; `exits` receives how each exited. Without `forks` each is executed.
+    pub(crate) fn new(
+        exits: mpsc::UnboundedSender<(Member, ProcessExit)>,
+        forks: Option<ForkServers>,
+    ) -> io::Result<Self> {
         let (requests, inbox) = channel();
         let table = ProcessTable::default();
-        let starter = Starter { table: table.clone(), exits };
+        let starter = Starter { table: table.clone(), exits, forks: forks.clone() };
         // To the kernel the parent of a process is the thread that started it. A thread of the runtime's pool may end
         // at any time, and its end would kill the processes; this thread ends with the attempt.
         thread::Builder::new().name("starter".into()).spawn(move || starter.work(inbox))?;
-        Ok(Self { requests, table })
+        Ok(Self { requests, table, forks })
     }
 
     /// Starts a process in a process group of its own and returns its id.
@@ -67,11 +73,14 @@ impl Processes {
         started.await.map_err(|_| gone())?
     }
 
-    /// The result of `read` on the ids of the processes that are not reaped yet. None is reaped meanwhile, so that its
-    /// processor time is either its own or that of this process's children.
+    /// The result of `read` on the ids of the processes that are not reaped yet, and of the servers that forked them. None is
+    /// reaped meanwhile, so that its processor time is either its own or that of the children of this process or of a
+    /// server.
     pub(crate) fn while_unreaped<T>(&self, read: impl FnOnce(&[u32]) -> T) -> T {
+        let servers = self.forks.as_ref().map(ForkServers::ids).unwrap_or_default();
         let table = self.table.lock();
-        let pids: Vec<u32> = table.values().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
+        let own = table.values().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        let pids: Vec<u32> = own.chain(servers).collect();
         read(&pids)
     }
 
@@ -102,6 +111,7 @@ impl ProcessTable {
 struct Starter {
     table: ProcessTable,
     exits: mpsc::UnboundedSender<(Member, ProcessExit)>,
+    forks: Option<ForkServers>,
 }
 
 impl Starter {
@@ -115,23 +125,17 @@ impl Starter {
 
     fn start(&self, request: SpawnLocal) -> io::Result<u32> {
         let SpawnLocal { member, program, briefing, log, threads, environment } = request;
-        let mut command = Command::new(program);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
-        super::environment::settle(&mut command, threads);
-        command.envs(environment);
-        die_with_parent(&mut command);
-        let mut child = command.spawn()?;
-        let number = child.id();
-        let pid = Pid::from_child(&child);
+        let (reader, mut input) = io::pipe()?;
+        let started = self.started(&Loaded { program, threads, environment }, reader, log)?;
+        let pid = started.pid();
         self.table.lock().insert(member, pid);
         let table = self.table.clone();
         let exits = self.exits.clone();
         let reaper = thread::Builder::new().name(format!("reaper of {member}"));
-        let input = child.stdin.take();
         let wait = move || {
             // A process that exits without reading breaks the pipe; its exit is reported anyway.
-            let input = input.map(|mut input| input.write_all(&briefing).map(|()| input));
-            let exit = reap(member, pid, child, &table);
+            let _ = input.write_all(&briefing);
+            let exit = reap(member, started, &table);
             drop(input);
             // Fails when the attempt is over.
             let _ = exits.send((member, exit));
@@ -141,30 +145,77 @@ impl Starter {
             kill_group(pid);
             return Err(error);
         }
-        Ok(number)
+        Ok(pid.as_raw_nonzero().get().unsigned_abs())
+    }
+
+    /// Forks a process where a server can be had, and executes one otherwise.
+    fn started(&self, loaded: &Loaded, input: PipeReader, log: File) -> io::Result<Started> {
+        let fork = match &self.forks {
+            Some(forks) => forks.start(loaded, &input, &log)?,
+            None => None,
+        };
+        if let Some(fork) = fork {
+            return Ok(Started::Forked(fork));
+        }
+        let mut command = Command::new(&loaded.program);
+        command.stdin(input).stdout(Stdio::null()).stderr(log).process_group(0);
+        super::environment::settle(&mut command, loaded.threads);
+        command.envs(&loaded.environment);
+        die_with_parent(&mut command);
+        Ok(Started::Executed(command.spawn()?))
+    }
+}
+
+/// A process that was started and is not reaped yet.
+enum Started {
+    Executed(Child),
+    Forked(Fork),
+}
+
+impl Started {
+    fn pid(&self) -> Pid {
+        match self {
+            Self::Executed(child) => Pid::from_child(child),
+            Self::Forked(fork) => fork.pid(),
+        }
+    }
+
+    /// Waits until it has exited, without reaping it: until then its id cannot be used again.
+    fn exit(&self) -> ProcessExit {
+        let pid = match self {
+            Self::Executed(child) => Pid::from_child(child),
+            Self::Forked(fork) => return fork.exit(),
+        };
+        loop {
+            match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+                Ok(Some(status)) => return ProcessExit::from(&status),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                // Impossible for a child that is not reaped; if it happens, the process is gone.
+                Err(_) => return ProcessExit::Signal(0),
+            }
+        }
+    }
+
+    fn reap(self) {
+        match self {
+            Self::Executed(mut child) => drop(child.wait()),
+            Self::Forked(fork) => fork.reap(),
+        }
     }
 }
 
 /// Waits for the end of a process, kills the rest of its group, and removes it from the table.
-fn reap(member: Member, pid: Pid, mut child: Child, table: &ProcessTable) -> ProcessExit {
-    let exit = loop {
-        // Without reaping yet: until then the id cannot be reused.
-        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(Some(status)) => break ProcessExit::from(&status),
-            Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            // Impossible for a child that is not reaped; if it happens, the process is gone.
-            Err(_) => break ProcessExit::Signal(0),
-        }
-    };
+fn reap(member: Member, process: Started, table: &ProcessTable) -> ProcessExit {
+    let exit = process.exit();
     let mut table = table.lock();
-    kill_group(pid);
-    let _ = child.wait();
+    kill_group(process.pid());
+    process.reap();
     table.remove(&member);
     exit
 }
 
 /// Asks the kernel to kill the process when the thread that starts it ends.
-fn die_with_parent(command: &mut Command) {
+pub(super) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     let before_exec = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -180,7 +231,7 @@ fn die_with_parent(command: &mut Command) {
 }
 
 /// Kills a process group whose leader is not reaped yet.
-fn kill_group(pid: Pid) {
+pub(super) fn kill_group(pid: Pid) {
     // Fails only if all processes of the group are gone.
     let _ = kill_process_group(pid, Signal::KILL);
 }

@@ -116,7 +116,8 @@ impl Hosts {
             };
             link.begin(attempt, end);
             let listen = Some(self.address(node).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-            let open = Request::Open { attempt, secret: secret.clone(), listen, ports: inspect.ports };
+            let open =
+                Request::Open { attempt, secret: secret.clone(), forks: false, listen, ports: inspect.ports };
             let no_door = || link.fault(HostFault::Refused { what: "it opened no door".into() });
             let door = match link.request(open, Vec::new()).await {
                 Ok(Reply::Opened(Opened { door: Some(door), .. })) => Ok(door),

@@ -12,7 +12,7 @@ use crate::launcher::{
 };
 use crate::local::LocalLauncher;
 use crate::log::{log_file, tail};
-use crate::{LaunchError, ProcessExit};
+use crate::{Attempt, LaunchError, ProcessExit};
 use mesh::Member;
 use recipe::{Access, Tunnel};
 use record::{HostRecord, Nanos, Rank};
@@ -41,6 +41,8 @@ pub(crate) struct HostsLauncher {
     nodes: Vec<Option<OpenNode>>,
     /// Of the evaluator.
     local: LocalLauncher,
+    /// Whether the hosts fork the processes.
+    forks: bool,
     directory: PathBuf,
     exit: UnboundedSender<(Member, ProcessExit)>,
     exits: UnboundedReceiver<(Member, ProcessExit)>,
@@ -81,10 +83,10 @@ impl ClockReading {
 }
 
 impl HostsLauncher {
-    /// A launcher for the attempt in `directory`, which exists.
+    /// A launcher for an attempt whose directory exists.
     pub(crate) fn new(
         hosts: Arc<Hosts>,
-        directory: &Path,
+        order: &Attempt<'_>,
         ports: Option<(u16, u16)>,
     ) -> Result<Self, LaunchError> {
         let (exit, exits) = mpsc::unbounded_channel();
@@ -92,14 +94,15 @@ impl HostsLauncher {
         let (note, notes) = mpsc::unbounded_channel();
         let mesh::Secret(random) = mesh::random_secret();
         let attempt = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|index| random[index]));
-        let local = LocalLauncher::new(directory)?;
+        let local = LocalLauncher::new(&order.directory, order.forks.clone())?;
         Ok(Self {
             attempt,
             hosts,
             ports,
             nodes: Vec::new(),
             local,
-            directory: directory.to_owned(),
+            forks: order.forks.is_some(),
+            directory: order.directory.clone(),
             exit,
             exits,
             reading,
@@ -146,7 +149,7 @@ impl HostsLauncher {
         let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listen = doors.then(|| self.hosts.address(node).unwrap_or_else(loopback));
         let (attempt, secret, ports) = (self.attempt, opening.secret.clone(), self.ports);
-        let open = Request::Open { attempt, secret, listen, ports };
+        let open = Request::Open { attempt, secret, forks: self.forks, listen, ports };
         let Opened { sockets, directory, door } = match link.request(open, Vec::new()).await? {
             Reply::Opened(opened) => opened,
             other => return Err(unexpected(&link, &other)),

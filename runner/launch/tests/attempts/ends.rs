@@ -109,6 +109,7 @@ fn an_attempt_that_is_dropped_leaves_nothing() {
             seed: 1,
             directory: directory.path().into(),
             worker: WORKER.into(),
+            forks: trial.forks.clone(),
             deadlines: trial.deadlines,
             timeout: None,
             resume: None,
@@ -142,8 +143,8 @@ fn a_killed_driver_leaves_no_process() {
         command
     };
     let mut driver = command(&["drive", directory.path().to_str().unwrap()]).spawn().unwrap();
-    // All three ranks are there, and the second has stopped itself.
-    let groups = wait_for_workers(driver.id(), 3, Duration::from_secs(30)).unwrap();
+    // All three ranks are there and their fork server, and the second has stopped itself.
+    let groups = wait_for_workers(driver.id(), 4, Duration::from_secs(30)).unwrap();
     driver.kill().unwrap();
     driver.wait().unwrap();
     groups_gone(&groups, Duration::from_secs(5)).unwrap();

@@ -3,13 +3,14 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
 mod ends;
+mod forks;
 #[path = "../left_over/mod.rs"]
 mod left_over;
 
 #[path = "../../src/sample.rs"]
 mod sample;
 
-use launch::{Attempt, End, Outcome, RunPhase, StopSignal, Update};
+use launch::{Attempt, End, ForkServers, Outcome, RunPhase, StopSignal, Update};
 use left_over::groups_gone;
 use mesh::{Deadlines, Member};
 use recipe::RunSpec;
@@ -17,7 +18,7 @@ use record::{Event, HostRecord, Nanos, Rank};
 use std::collections::BTreeSet;
 use std::fs::DirEntry;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -38,6 +39,8 @@ struct Trial {
     spec: RunSpec,
     deadlines: Deadlines,
     timeout: Option<Duration>,
+    worker: PathBuf,
+    forks: Option<ForkServers>,
     stop: StopSignal,
     /// Told to stop as soon as every rank has told this step.
     stop_at: Option<u64>,
@@ -55,7 +58,8 @@ fn trial(ranks: u32, script: &str) -> Trial {
     let mut spec = sample::spec(ranks);
     spec.dataset.source = recipe::Source::Mnist { path: script.into() };
     let stop = StopSignal::default();
-    Trial { spec, deadlines: deadlines(), timeout: None, stop, stop_at: None }
+    let forks = Some(ForkServers::default());
+    Trial { spec, deadlines: deadlines(), timeout: None, worker: WORKER.into(), forks, stop, stop_at: None }
 }
 
 impl Trial {
@@ -86,7 +90,8 @@ impl Trial {
             spec: &self.spec,
             seed: 1,
             directory: directory.join("attempt"),
-            worker: WORKER.into(),
+            worker: self.worker.clone(),
+            forks: self.forks.clone(),
             deadlines: self.deadlines,
             timeout: self.timeout,
             resume: None,
@@ -356,6 +361,7 @@ fn what_cannot_be_started_is_an_error_and_no_outcome() {
             seed: 1,
             directory: directory.into(),
             worker: worker.into(),
+            forks: None,
             deadlines: deadlines(),
             timeout: None,
             resume: None,

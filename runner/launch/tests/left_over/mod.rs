@@ -32,11 +32,15 @@ pub(crate) fn groups_gone(groups: &[u32], patience: Duration) -> Result<(), Stri
     }
 }
 
-/// Waits until a driver has this many processes and one of them is stopped. Returns their process groups.
+/// Waits until a driver has this many processes, forks of its children among them, and one of them is stopped. Returns their
+/// process groups.
 pub(crate) fn wait_for_workers(driver: u32, count: usize, patience: Duration) -> Result<Vec<u32>, String> {
     let begun = Instant::now();
     loop {
-        let own: Vec<Shown> = processes().into_iter().filter(|shown| shown.parent == driver).collect();
+        let all = processes();
+        let own_child = |pid: u32| all.iter().any(|shown| shown.pid == pid && shown.parent == driver);
+        let is_own = |shown: &&Shown| shown.parent == driver || own_child(shown.parent);
+        let own: Vec<&Shown> = all.iter().filter(is_own).collect();
         if own.len() >= count && own.iter().any(|shown| shown.state == 'T') {
             return Ok(own.iter().map(|shown| shown.pid).collect());
         }

@@ -36,6 +36,11 @@ fn main() {
         [_, "drive", directory] => drive(directory.into()),
         [_, "environment", directory] => environment(directory.into()),
         [_, "reap"] => assert!(launch::reap() >= 1),
+        [_, mesh::FORK_SERVER] => {
+            if mesh::serve_forks().unwrap() == mesh::Forked::Worker {
+                work();
+            }
+        }
         _ => work(),
     }
 }
@@ -69,6 +74,7 @@ fn attempt(spec: &recipe::RunSpec, directory: PathBuf) {
         seed: 1,
         directory,
         worker: env::current_exe().unwrap(),
+        forks: Some(launch::ForkServers::default()),
         deadlines,
         timeout: None,
         resume: None,

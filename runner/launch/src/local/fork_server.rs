@@ -1,0 +1,323 @@
+//! Fork servers on this machine: worker programs that were loaded once and fork a process for each worker
+//! ([`mesh::ForkRequest`] is how they are spoken with).
+//!
+//! A server belongs to this process and not to an attempt: the attempts of a sweep share it. Its forks are watched and killed
+//! by the attempt that started them, by their ids, which stay their own until the attempt lets the server reap them.
+//! The server is killed with the thread that started it, which ends with this process, and its forks with the server.
+
+use super::environment;
+use super::processes::{die_with_parent, kill_group};
+use crate::ProcessExit;
+use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, Signal};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// For a program to be loaded, and for a process to be forked. Generous: the first start after a boot reads hundreds of
+/// megabytes of libraries.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The fork servers of this process, made as they are needed. Clones share them; they end with the last clone.
+#[derive(Clone, Debug, Default)]
+pub struct ForkServers(Arc<Mutex<BTreeMap<Loaded, Option<Arc<Server>>>>>);
+
+/// How a program was loaded: a process that differs in one of these needs a server of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Loaded {
+    pub(crate) program: PathBuf,
+    /// Threads that it computes with.
+    pub(crate) threads: u32,
+    /// Variables that are set for it.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// A process that a server has forked, not reaped yet. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Fork {
+    pid: Pid,
+    events: Receiver<Event>,
+    server: Arc<Server>,
+    reaped: bool,
+}
+
+/// What a server has reported of a fork.
+#[derive(Debug)]
+enum Event {
+    Exited(ForkExit),
+    Reaped,
+}
+
+impl ForkServers {
+    /// Forks a process with this standard input and standard error; none where the program does not serve.
+    ///
+    /// # Errors
+    /// The system starts no process.
+    pub(crate) fn start(&self, loaded: &Loaded, input: &PipeReader, log: &File) -> io::Result<Option<Fork>> {
+        // A server that has ended, because a user killed it, is replaced once.
+        for _ in 0..2 {
+            let Some(server) = self.server(loaded) else { return Ok(None) };
+            match server.start(input.try_clone()?.into(), log.try_clone()?.into()) {
+                Err(StartError::Ended) => self.forget(loaded, &server),
+                Err(StartError::Io(error)) => return Err(error),
+                Ok(fork) => return Ok(Some(fork)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ids of the servers: the processor time of reaped forks is that of their server's children.
+    pub fn ids(&self) -> Vec<u32> {
+        self.lock().values().flatten().map(|server| server.id).collect()
+    }
+
+    /// The server of a program, loaded now if it was not yet; none if it cannot be had.
+    fn server(&self, loaded: &Loaded) -> Option<Arc<Server>> {
+        let mut servers = self.lock();
+        if let Some(known) = servers.get(loaded) {
+            return known.clone();
+        }
+        let server = match Server::load(loaded.clone()) {
+            Ok(server) => Some(Arc::new(server)),
+            Err(error) => {
+                // Its processes are executed one by one; their logs show why.
+                tracing::debug!(%error, program = %loaded.program.display(), "no fork server");
+                None
+            }
+        };
+        servers.insert(loaded.clone(), server.clone());
+        server
+    }
+
+    fn forget(&self, loaded: &Loaded, ended: &Arc<Server>) {
+        let mut servers = self.lock();
+        if servers
+            .get(loaded)
+            .is_some_and(|known| known.as_ref().is_some_and(|known| Arc::ptr_eq(known, ended)))
+        {
+            servers.remove(loaded);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Loaded, Option<Arc<Server>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server that was loaded. Dropping it ends it.
+#[derive(Debug)]
+struct Server {
+    id: u32,
+    socket: Arc<OwnedFd>,
+    state: Arc<Mutex<State>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+/// The requests to a server without a reply, and its forks.
+#[derive(Debug, Default)]
+struct State {
+    /// Whether it has ended.
+    ended: bool,
+    /// In the order of the requests.
+    starting: VecDeque<Sender<io::Result<(Pid, Receiver<Event>)>>>,
+    forks: BTreeMap<u32, Sender<Event>>,
+}
+
+enum StartError {
+    Ended,
+    Io(io::Error),
+}
+
+impl Server {
+    fn load(loaded: Loaded) -> io::Result<Self> {
+        let (socket, theirs) = fork_sockets()?;
+        let socket = Arc::new(socket);
+        let state = Arc::new(Mutex::new(State::default()));
+        let keeper = Keeper { socket: socket.clone(), state: state.clone() };
+        let (ready, loading) = channel();
+        // To the kernel the parent of the server is this thread, with whose end it would be killed.
+        let thread = thread::Builder::new().name("fork server".into());
+        let keeper = Some(thread.spawn(move || keeper.keep(&loaded, theirs, &ready))?);
+        let id =
+            loading.recv().map_err(|_| io::Error::other("the thread that keeps the server is gone"))??;
+        Ok(Self { id, socket, state, keeper })
+    }
+
+    fn start(self: &Arc<Self>, input: OwnedFd, log: OwnedFd) -> Result<Fork, StartError> {
+        let (reply, started) = channel();
+        {
+            // Under the lock, so that the replies have the order of the requests.
+            let mut state = lock(&self.state);
+            if state.ended || (ForkRequest::Start { input, log }).send(&*self.socket).is_err() {
+                return Err(StartError::Ended);
+            }
+            state.starting.push_back(reply);
+        }
+        match started.recv_timeout(PATIENCE) {
+            Ok(Ok((pid, events))) => Ok(Fork { pid, events, server: self.clone(), reaped: false }),
+            Ok(Err(error)) => Err(StartError::Io(error)),
+            Err(RecvTimeoutError::Disconnected) => Err(StartError::Ended),
+            Err(RecvTimeoutError::Timeout) => {
+                let reason =
+                    format!("the fork server, process {}, did not reply within {PATIENCE:?}", self.id);
+                Err(StartError::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both the server and its keeper take it as the end. Fails only if the server has ended.
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+        // Then it is reaped. A keeper that panicked has left it to the end of its thread.
+        self.keeper.take().map(JoinHandle::join);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread that starts a server, takes its replies, and reaps it.
+struct Keeper {
+    socket: Arc<OwnedFd>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Keeper {
+    fn keep(self, loaded: &Loaded, theirs: OwnedFd, ready: &Sender<io::Result<u32>>) {
+        let outcome = execute(loaded, theirs).map(|mut child| {
+            match self.first_reply() {
+                Ok(()) => {
+                    // Fails only if the thread that waits for it is gone.
+                    let _ = ready.send(Ok(child.id()));
+                    self.take_replies();
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            }
+            kill_group(Pid::from_child(&child));
+            // A child that was killed.
+            let _ = child.wait();
+        });
+        if let Err(error) = outcome {
+            let _ = ready.send(Err(error));
+        }
+        let mut state = lock(&self.state);
+        // Whatever still waits for a reply learns that there will be none.
+        *state = State { ended: true, ..State::default() };
+    }
+
+    fn first_reply(&self) -> io::Result<()> {
+        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let mut polled = [PollFd::new(&*self.socket, PollFlags::IN)];
+        if rustix::io::retry_on_intr(|| poll(&mut polled, Some(&patience)))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match ForkReply::receive(&*self.socket)? {
+            Some(ForkReply::Ready) => Ok(()),
+            other => Err(io::Error::other(format!("its first reply is {other:?}"))),
+        }
+    }
+
+    fn take_replies(&self) {
+        // A reply that cannot be understood ends the server like its own end.
+        while let Ok(Some(reply)) = ForkReply::receive(&*self.socket) {
+            let mut state = lock(&self.state);
+            match reply {
+                ForkReply::Ready => {}
+                ForkReply::Started { pid } => state.started(pid),
+                ForkReply::Failed { errno } => {
+                    if let Some(waiting) = state.starting.pop_front() {
+                        let _ = waiting.send(Err(io::Error::from_raw_os_error(errno)));
+                    }
+                }
+                ForkReply::Exited { pid, how } => {
+                    if let Some(fork) = state.forks.get(&pid) {
+                        let _ = fork.send(Event::Exited(how));
+                    }
+                }
+                ForkReply::Reaped { pid } => {
+                    if let Some(fork) = state.forks.remove(&pid) {
+                        let _ = fork.send(Event::Reaped);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn started(&mut self, pid: u32) {
+        let Some(id) = Pid::from_raw(pid.cast_signed()) else { return };
+        let (sender, events) = channel();
+        self.forks.insert(pid, sender);
+        let waiting = self.starting.pop_front();
+        if waiting.is_none_or(|waiting| waiting.send(Ok((id, events))).is_err()) {
+            // It came too late for the attempt that wanted it. Its end is never asked for; it waits there until the
+            // server's.
+            kill_group(id);
+        }
+    }
+}
+
+fn execute(loaded: &Loaded, theirs: OwnedFd) -> io::Result<Child> {
+    let mut command = Command::new(&loaded.program);
+    command.arg(FORK_SERVER).stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0);
+    environment::settle(&mut command, loaded.threads);
+    command.envs(&loaded.environment);
+    die_with_parent(&mut command);
+    // With the command, this process's copy of the server's socket is closed.
+    command.spawn()
+}
+
+impl Fork {
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits until it has exited. Its id is still its own afterwards, unless its server has ended.
+    pub(crate) fn exit(&self) -> ProcessExit {
+        match self.events.recv() {
+            Ok(Event::Exited(ForkExit::Code(code))) => ProcessExit::Code(code),
+            Ok(Event::Exited(ForkExit::Signal(signal))) => ProcessExit::Signal(signal),
+            // The server has ended, and the kernel has killed its forks.
+            Ok(Event::Reaped) | Err(_) => ProcessExit::Signal(Signal::KILL.as_raw()),
+        }
+    }
+
+    /// Lets its server reap it, which it has when this returns.
+    pub(crate) fn reap(mut self) {
+        self.reaped = true;
+        if (ForkRequest::Reap { pid: self.id() }).send(&*self.server.socket).is_ok() {
+            while matches!(self.events.recv_timeout(PATIENCE), Ok(Event::Exited(_))) {}
+        }
+    }
+
+    fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        if !self.reaped {
+            kill_group(self.pid);
+            // It is gone in a moment; if the server is, too, the kernel has reaped it.
+            let _ = (ForkRequest::Reap { pid: self.id() }).send(&*self.server.socket);
+        }
+    }
+}
