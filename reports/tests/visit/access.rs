@@ -38,11 +38,9 @@ struct Look {
     unfolded: bool,
 }
 
-/// Both colours, both widths, and in each of them everything unfolded once.
-const LOOKS: [Look; 4] = [
+/// Both colours and both widths, with everything unfolded. The contrast of a page's texts takes axe-core five seconds, whatever the width.
+const LOOKS: [Look; 2] = [
     Look { address: "#theme=light", width: 1280, unfolded: true },
-    Look { address: "#theme=dark", width: 1280, unfolded: false },
-    Look { address: "#theme=light", width: 400, unfolded: false },
     Look { address: "#theme=dark", width: 400, unfolded: true },
 ];
 
@@ -110,7 +108,7 @@ fn what_is_a_barrier_is_found() {
         let html = format!(
             "<!doctype html><html lang=\"en\"><head><title>x</title></head><body><main>{body}</main></body></html>"
         );
-        findings(&browser, &axe, &html, LOOKS[2])
+        findings(&browser, &axe, &html, LOOKS[0])
     };
     assert_eq!(found("<h1>x</h1>"), Vec::<String>::new());
     for (body, rule) in [

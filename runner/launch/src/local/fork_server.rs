@@ -2,7 +2,9 @@
 //! ([`mesh::ForkRequest`] is how they are spoken with).
 //!
 //! A server belongs to this process and not to an attempt: the attempts of a sweep share it. Its forks are watched and killed
-//! by the attempt that started them, by their ids, which stay their own until the attempt lets the server reap them.
+//! by the attempt that started them: by a descriptor, which is never another process's, and by their ids as long as the descriptor
+//! shows that they are not reaped. That a fork has exited is learnt from the kernel; how, from the server. A server
+//! that does not reply in time is killed, and its forks with it; the next process gets another.
 //! The server is killed with the thread that started it, which ends with this process, and its forks with the server.
 
 use super::environment;
@@ -11,7 +13,7 @@ use crate::ProcessExit;
 use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, PipeReader};
@@ -20,17 +22,24 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// For a program to be loaded, and for a process to be forked. Generous: the first start after a boot reads hundreds of
-/// megabytes of libraries.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// For a program to be loaded. Generous: the first start after a boot reads hundreds of megabytes of libraries.
+const LOADING: Duration = Duration::from_secs(30);
+/// For a process to be forked, and for its exit to be told: milliseconds of work.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For a process to be reaped, while the attempt's other processes cannot be killed.
+const REAPING: Duration = Duration::from_millis(500);
 
-/// The fork servers of this process, made as they are needed. Clones share them; they end with the last clone.
+/// The fork servers of this process, made as they are needed. Clones share them; they end with the last clone and the last
+/// of their forks.
 #[derive(Clone, Debug, Default)]
-pub struct ForkServers(Arc<Mutex<BTreeMap<Loaded, Option<Arc<Server>>>>>);
+pub struct ForkServers(Arc<Mutex<BTreeMap<Loaded, Slot>>>);
+
+/// A server that is being loaded, was loaded, or cannot be had. It is loaded without a lock on the others.
+type Slot = Arc<OnceLock<Option<Arc<Server>>>>;
 
 /// How a program was loaded: a process that differs in one of these needs a server of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,10 +54,17 @@ pub(crate) struct Loaded {
 /// A process that a server has forked, not reaped yet. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Fork {
-    pid: Pid,
+    handle: ForkHandle,
     events: Receiver<Event>,
     server: Arc<Server>,
     reaped: bool,
+}
+
+/// By which a fork is killed.
+#[derive(Clone, Debug)]
+pub(crate) struct ForkHandle {
+    pid: Pid,
+    descriptor: Arc<OwnedFd>,
 }
 
 /// What a server has reported of a fork.
@@ -78,38 +94,32 @@ impl ForkServers {
 
     /// The ids of the servers: the processor time of reaped forks is that of their server's children.
     pub fn ids(&self) -> Vec<u32> {
-        self.lock().values().flatten().map(|server| server.id).collect()
+        self.lock().values().filter_map(|slot| Some(slot.get()?.as_ref()?.id)).collect()
     }
 
     /// The server of a program, loaded now if it was not yet; none if it cannot be had.
     fn server(&self, loaded: &Loaded) -> Option<Arc<Server>> {
-        let mut servers = self.lock();
-        if let Some(known) = servers.get(loaded) {
-            return known.clone();
-        }
-        let server = match Server::load(loaded.clone()) {
-            Ok(server) => Some(Arc::new(server)),
-            Err(error) => {
-                // Its processes are executed one by one; their logs show why.
-                tracing::debug!(%error, program = %loaded.program.display(), "no fork server");
-                None
-            }
+        let slot = self.lock().entry(loaded.clone()).or_default().clone();
+        let load = || {
+            let server = Server::load(loaded.clone()).map(Arc::new);
+            // Its processes are executed one by one; their logs show why.
+            let told = |error: &io::Error| {
+                tracing::info!(%error, program = %loaded.program.display(), "it does not serve forks");
+            };
+            server.inspect_err(told).ok()
         };
-        servers.insert(loaded.clone(), server.clone());
-        server
+        slot.get_or_init(load).clone()
     }
 
     fn forget(&self, loaded: &Loaded, ended: &Arc<Server>) {
         let mut servers = self.lock();
-        if servers
-            .get(loaded)
-            .is_some_and(|known| known.as_ref().is_some_and(|known| Arc::ptr_eq(known, ended)))
-        {
+        let known = servers.get(loaded).and_then(|slot| slot.get()?.as_ref());
+        if known.is_some_and(|known| Arc::ptr_eq(known, ended)) {
             servers.remove(loaded);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Loaded, Option<Arc<Server>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Loaded, Slot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +139,7 @@ struct State {
     /// Whether it has ended.
     ended: bool,
     /// In the order of the requests.
-    starting: VecDeque<Sender<io::Result<(Pid, Receiver<Event>)>>>,
+    starting: VecDeque<Sender<io::Result<(ForkHandle, Receiver<Event>)>>>,
     forks: BTreeMap<u32, Sender<Event>>,
 }
 
@@ -164,22 +174,32 @@ impl Server {
             state.starting.push_back(reply);
         }
         match started.recv_timeout(PATIENCE) {
-            Ok(Ok((pid, events))) => Ok(Fork { pid, events, server: self.clone(), reaped: false }),
+            Ok(Ok((handle, events))) => Ok(Fork { handle, events, server: self.clone(), reaped: false }),
             Ok(Err(error)) => Err(StartError::Io(error)),
             Err(RecvTimeoutError::Disconnected) => Err(StartError::Ended),
             Err(RecvTimeoutError::Timeout) => {
-                let reason =
-                    format!("the fork server, process {}, did not reply within {PATIENCE:?}", self.id);
-                Err(StartError::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+                self.end("it does not fork");
+                Err(StartError::Ended)
             }
         }
+    }
+
+    /// Ends a server that does what it should not.
+    fn end(&self, reason: &str) {
+        tracing::warn!(server = self.id, reason, "a fork server is killed, and its processes with it");
+        self.hang_up();
+    }
+
+    /// Both the server and its keeper, which kills it, take it as the end.
+    fn hang_up(&self) {
+        // Fails only if the server has ended.
+        let _ = shutdown(&*self.socket, Shutdown::Both);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both the server and its keeper take it as the end. Fails only if the server has ended.
-        let _ = shutdown(&*self.socket, Shutdown::Both);
+        self.hang_up();
         // Then it is reaped. A keeper that panicked has left it to the end of its thread.
         self.keeper.take().map(JoinHandle::join);
     }
@@ -203,6 +223,7 @@ impl Keeper {
                     // Fails only if the thread that waits for it is gone.
                     let _ = ready.send(Ok(child.id()));
                     self.take_replies();
+                    tracing::debug!(server = child.id(), "a fork server has ended");
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -221,9 +242,7 @@ impl Keeper {
     }
 
     fn first_reply(&self) -> io::Result<()> {
-        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
-        let mut polled = [PollFd::new(&*self.socket, PollFlags::IN)];
-        if rustix::io::retry_on_intr(|| poll(&mut polled, Some(&patience)))? == 0 {
+        if !is_readable(&*self.socket, Some(LOADING))? {
             return Err(io::ErrorKind::TimedOut.into());
         }
         match ForkReply::receive(&*self.socket)? {
@@ -261,16 +280,32 @@ impl Keeper {
 
 impl State {
     fn started(&mut self, pid: u32) {
-        let Some(id) = Pid::from_raw(pid.cast_signed()) else { return };
-        let (sender, events) = channel();
-        self.forks.insert(pid, sender);
         let waiting = self.starting.pop_front();
-        if waiting.is_none_or(|waiting| waiting.send(Ok((id, events))).is_err()) {
-            // It came too late for the attempt that wanted it. Its end is never asked for; it waits there until the
-            // server's.
+        let Some(id) = Pid::from_raw(pid.cast_signed()) else { return };
+        // The server does not reap it yet, so that the id is its own.
+        let fork = pidfd_open(id, PidfdFlags::empty()).map(|descriptor| {
+            let (sender, events) = channel();
+            self.forks.insert(pid, sender);
+            (ForkHandle { pid: id, descriptor: Arc::new(descriptor) }, events)
+        });
+        if fork.is_err() {
             kill_group(id);
         }
+        if let Some(waiting) = waiting {
+            // Fails if the attempt waits no more: then it has ended the server.
+            let _ = waiting.send(fork.map_err(io::Error::from));
+        }
     }
+}
+
+/// Whether a descriptor becomes readable within a time, or at all.
+fn is_readable(descriptor: &OwnedFd, within: Option<Duration>) -> io::Result<bool> {
+    let within = within.map(|within| Timespec {
+        tv_sec: within.as_secs().cast_signed(),
+        tv_nsec: i64::from(within.subsec_nanos()),
+    });
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut polled, within.as_ref()))? > 0)
 }
 
 fn execute(loaded: &Loaded, theirs: OwnedFd) -> io::Result<Child> {
@@ -284,39 +319,69 @@ fn execute(loaded: &Loaded, theirs: OwnedFd) -> io::Result<Child> {
     command.spawn()
 }
 
-impl Fork {
+impl ForkHandle {
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Waits until it has exited. Its id is still its own afterwards, unless its server has ended.
+    /// Kills the process group of a fork that is not reaped.
+    pub(crate) fn kill(&self) {
+        // Fails if it was reaped: then its id may be another's.
+        if pidfd_send_signal(&*self.descriptor, Signal::KILL).is_ok() {
+            kill_group(self.pid);
+        }
+    }
+}
+
+impl Fork {
+    pub(crate) fn handle(&self) -> ForkHandle {
+        self.handle.clone()
+    }
+
+    /// Waits until it has exited.
     pub(crate) fn exit(&self) -> ProcessExit {
-        match self.events.recv() {
+        // Fails only without memory; then the server's word is waited for.
+        let _ = is_readable(&self.handle.descriptor, None);
+        match self.events.recv_timeout(PATIENCE) {
             Ok(Event::Exited(ForkExit::Code(code))) => ProcessExit::Code(code),
             Ok(Event::Exited(ForkExit::Signal(signal))) => ProcessExit::Signal(signal),
+            Err(RecvTimeoutError::Timeout) => {
+                self.server.end("it does not report exits");
+                ProcessExit::Signal(Signal::KILL.as_raw())
+            }
             // The server has ended, and the kernel has killed its forks.
-            Ok(Event::Reaped) | Err(_) => ProcessExit::Signal(Signal::KILL.as_raw()),
+            Ok(Event::Reaped) | Err(RecvTimeoutError::Disconnected) => {
+                ProcessExit::Signal(Signal::KILL.as_raw())
+            }
         }
     }
 
-    /// Lets its server reap it, which it has when this returns.
+    /// Lets its server reap it, which it has when this returns, unless it has ended.
     pub(crate) fn reap(mut self) {
         self.reaped = true;
-        if (ForkRequest::Reap { pid: self.id() }).send(&*self.server.socket).is_ok() {
-            while matches!(self.events.recv_timeout(PATIENCE), Ok(Event::Exited(_))) {}
+        let request = ForkRequest::Reap { pid: self.id() };
+        if request.send(&*self.server.socket).is_err() {
+            return;
+        }
+        loop {
+            match self.events.recv_timeout(REAPING) {
+                Ok(Event::Exited(_)) => {}
+                Ok(Event::Reaped) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => return self.server.end("it does not reap"),
+            }
         }
     }
 
     fn id(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().unsigned_abs()
+        self.handle.pid.as_raw_nonzero().get().unsigned_abs()
     }
 }
 
 impl Drop for Fork {
     fn drop(&mut self) {
         if !self.reaped {
-            kill_group(self.pid);
-            // It is gone in a moment; if the server is, too, the kernel has reaped it.
+            self.handle.kill();
+            // Fails if the server has ended: then the kernel reaps it.
             let _ = (ForkRequest::Reap { pid: self.id() }).send(&*self.server.socket);
         }
     }

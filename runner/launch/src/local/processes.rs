@@ -1,12 +1,13 @@
 //! The processes of an attempt on this machine: started, watched and killed without exception. A worker is a fork of a
 //! program that was loaded before ([`super::fork_server`]), or is executed where there is none.
 //!
-//! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group,
+//! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group, and one that is being
+//! started then is killed as soon as it is there,
 //! so a panic or an early return is covered. The kernel kills a process when the thread that started it ends
-//! (`PDEATHSIG`), or the fork server does, so a killed driver is covered, even where the process is stopped and cannot
+//! (`PDEATHSIG`), or its fork server does, so a killed driver is covered, even where the process is stopped and cannot
 //! react. And the standard input, open as long as the attempt, ends with the driver.
 
-use super::fork_server::{Fork, ForkServers, Loaded};
+use super::fork_server::{Fork, ForkHandle, ForkServers, Loaded};
 use crate::ProcessExit;
 use mesh::Member;
 use rustix::process::{
@@ -48,7 +49,38 @@ pub(crate) struct Processes {
 
 /// The processes that are not reaped yet, so that their ids cannot belong to others.
 #[derive(Clone, Default)]
-struct ProcessTable(Arc<Mutex<BTreeMap<Member, Pid>>>);
+struct ProcessTable(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    members: BTreeMap<Member, Handle>,
+    /// Whether the attempt is over: a process that is started from now on is killed.
+    closed: bool,
+}
+
+/// By which a process is killed.
+enum Handle {
+    Executed(Pid),
+    Forked(ForkHandle),
+}
+
+impl Handle {
+    fn id(&self) -> u32 {
+        let pid = match self {
+            Self::Executed(pid) => *pid,
+            Self::Forked(fork) => fork.pid(),
+        };
+        pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Kills the process group.
+    fn kill(&self) {
+        match self {
+            Self::Executed(pid) => kill_group(*pid),
+            Self::Forked(fork) => fork.kill(),
+        }
+    }
+}
 
 impl Processes {
     /// No processes yet; `exits` receives how each exited. Without `forks` each is executed.
@@ -79,30 +111,30 @@ impl Processes {
     pub(crate) fn while_unreaped<T>(&self, read: impl FnOnce(&[u32]) -> T) -> T {
         let servers = self.forks.as_ref().map(ForkServers::ids).unwrap_or_default();
         let table = self.table.lock();
-        let own = table.values().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        let own = table.members.values().map(Handle::id);
         let pids: Vec<u32> = own.chain(servers).collect();
         read(&pids)
     }
 
     /// Kills a member's process group if it is not reaped yet.
     pub(crate) fn kill(&self, member: Member) {
-        if let Some(pid) = self.table.lock().get(&member) {
-            kill_group(*pid);
+        if let Some(process) = self.table.lock().members.get(&member) {
+            process.kill();
         }
     }
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        for pid in self.table.lock().values() {
-            kill_group(*pid);
-        }
+        let mut table = self.table.lock();
+        table.closed = true;
+        table.members.values().for_each(Handle::kill);
     }
 }
 
 impl ProcessTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Member, Pid>> {
-        // The map is whole between any two statements, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // The table is whole between any two statements, so a panic elsewhere does not spoil it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,8 +149,7 @@ struct Starter {
 impl Starter {
     fn work(self, inbox: Receiver<(SpawnLocal, oneshot::Sender<io::Result<u32>>)>) {
         for (request, answer) in inbox {
-            // Fails if the attempt was dropped meanwhile; then the processes in the table are killed already, and the
-            // end of this thread kills the rest.
+            // Fails if the attempt was dropped meanwhile; then the process is killed already.
             let _ = answer.send(self.start(request));
         }
     }
@@ -126,26 +157,30 @@ impl Starter {
     fn start(&self, request: SpawnLocal) -> io::Result<u32> {
         let SpawnLocal { member, program, briefing, log, threads, environment } = request;
         let (reader, mut input) = io::pipe()?;
-        let started = self.started(&Loaded { program, threads, environment }, reader, log)?;
-        let pid = started.pid();
-        self.table.lock().insert(member, pid);
         let table = self.table.clone();
         let exits = self.exits.clone();
-        let reaper = thread::Builder::new().name(format!("reaper of {member}"));
-        let wait = move || {
+        let (hand, handed) = channel::<Started>();
+        // Before the process, which nothing would wait for if no thread could be had.
+        thread::Builder::new().name(format!("reaper of {member}")).spawn(move || {
+            let Ok(started) = handed.recv() else { return };
             // A process that exits without reading breaks the pipe; its exit is reported anyway.
             let _ = input.write_all(&briefing);
             let exit = reap(member, started, &table);
             drop(input);
             // Fails when the attempt is over.
             let _ = exits.send((member, exit));
-        };
-        if let Err(error) = reaper.spawn(wait) {
-            // The child was dropped with the closure, unreaped: its id is still its own.
-            kill_group(pid);
-            return Err(error);
+        })?;
+        let started = self.started(&Loaded { program, threads, environment }, reader, log)?;
+        let handle = started.handle();
+        let number = handle.id();
+        let mut table = self.table.lock();
+        if table.closed {
+            handle.kill();
         }
-        Ok(pid.as_raw_nonzero().get().unsigned_abs())
+        table.members.insert(member, handle);
+        // Fails only if the thread panicked.
+        let _ = hand.send(started);
+        Ok(number)
     }
 
     /// Forks a process where a server can be had, and executes one otherwise.
@@ -173,10 +208,10 @@ enum Started {
 }
 
 impl Started {
-    fn pid(&self) -> Pid {
+    fn handle(&self) -> Handle {
         match self {
-            Self::Executed(child) => Pid::from_child(child),
-            Self::Forked(fork) => fork.pid(),
+            Self::Executed(child) => Handle::Executed(Pid::from_child(child)),
+            Self::Forked(fork) => Handle::Forked(fork.handle()),
         }
     }
 
@@ -208,9 +243,9 @@ impl Started {
 fn reap(member: Member, process: Started, table: &ProcessTable) -> ProcessExit {
     let exit = process.exit();
     let mut table = table.lock();
-    kill_group(process.pid());
+    process.handle().kill();
     process.reap();
-    table.remove(&member);
+    table.members.remove(&member);
     exit
 }
 

@@ -2,11 +2,15 @@
 
 use super::left_over::groups_gone;
 use super::{Result, Trial, WORKER, trial};
-use launch::{End, ForkServers, Update};
+use launch::{End, ForkServers, Outcome, Update};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// On a busy machine.
+const SOON: Duration = Duration::from_secs(20);
 
 /// The process ids of the members, in the order in which they were started.
 fn started(result: &Result) -> Vec<u32> {
@@ -21,7 +25,7 @@ fn started(result: &Result) -> Vec<u32> {
 fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("worker");
-    fs::write(&path, format!("#!/bin/sh\n{text}\nexec {WORKER}\n")).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{text}\nexec {WORKER} \"$@\"\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     (directory, path)
 }
@@ -36,7 +40,7 @@ fn executed_processes_end_as_forked_ones_do() {
 }
 
 #[test]
-fn attempts_share_a_server_and_each_is_the_last_of_its_processes() {
+fn attempts_share_a_server_which_ends_with_the_last_of_them() {
     let forks = ForkServers::default();
     for _ in 0..3 {
         let result = Trial { forks: Some(forks.clone()), ..trial(2, "") }.run();
@@ -46,30 +50,79 @@ fn attempts_share_a_server_and_each_is_the_last_of_its_processes() {
     }
     let servers = forks.ids();
     drop(forks);
-    groups_gone(&servers, Duration::ZERO).unwrap();
+    groups_gone(&servers, SOON).unwrap();
 }
 
 #[test]
 fn a_server_that_was_killed_takes_its_processes_along_and_is_replaced() {
+    let Struck { forks, server, outcome } = struck(Signal::KILL, "0 endless; 1 endless");
+    assert!(outcome.detail.contains("SIGKILL"), "{outcome:?}");
+    assert_eq!(Trial { forks: Some(forks.clone()), ..trial(2, "") }.run().outcome.end, End::Done);
+    assert!(!forks.ids().contains(&server));
+}
+
+#[test]
+fn a_server_that_was_stopped_holds_up_nothing_and_is_replaced() {
+    // It may have been stopped before it forked the evaluator, which another server does then.
+    let Struck { forks, server, outcome: _ } = struck(Signal::STOP, "");
+    assert_eq!(Trial { forks: Some(forks.clone()), ..trial(2, "") }.run().outcome.end, End::Done);
+    assert!(!forks.ids().contains(&server));
+    groups_gone(&[server], SOON).unwrap();
+}
+
+/// A server that received a signal during an attempt, and how that ended.
+struct Struck {
+    forks: ForkServers,
+    server: u32,
+    outcome: Outcome,
+}
+
+/// An attempt whose server receives a signal as soon as it has forked both ranks.
+fn struck(signal: Signal, text: &str) -> Struck {
     let forks = ForkServers::default();
     let with_forks = |text| Trial { forks: Some(forks.clone()), ..trial(2, text) };
     assert_eq!(with_forks("").run().outcome.end, End::Done);
-    let [first] = forks.ids()[..] else { panic!("{:?}", forks.ids()) };
-    let killer = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(500));
-        let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let [server] = forks.ids()[..] else { panic!("{:?}", forks.ids()) };
+    let strike = std::thread::spawn(move || {
+        while children(server).len() < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill_process(Pid::from_raw(server.cast_signed()).unwrap(), signal).unwrap();
     });
-    let outcome = with_forks("0 endless; 1 endless").run().outcome;
-    killer.join().unwrap();
-    assert!(outcome.detail.contains("SIGKILL"), "{outcome:?}");
-    assert_eq!(with_forks("").run().outcome.end, End::Done);
-    assert!(forks.ids().len() == 1 && forks.ids() != [first]);
+    let outcome = with_forks(text).run().outcome;
+    strike.join().unwrap();
+    Struck { forks, server, outcome }
+}
+
+fn children(server: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+#[test]
+fn what_is_started_for_an_attempt_that_was_dropped_is_killed() {
+    let (_directory, path) = script("sleep 1");
+    let forks = ForkServers::default();
+    let trial = Trial { worker: path, forks: Some(forks.clone()), ..trial(2, "0 deaf blind; 1 deaf blind") };
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let early = tokio::time::timeout(Duration::from_millis(300), trial.attempt(directory.path())).await;
+        assert!(early.is_err(), "it was dropped while its server was loaded");
+    });
+    let begun = Instant::now();
+    while forks.ids().is_empty() {
+        assert!(begun.elapsed() < SOON, "the server is loaded all the same");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Long enough for the fork that was wanted.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(children(forks.ids()[0]), Vec::<u32>::new());
 }
 
 #[test]
 fn a_program_that_does_not_serve_is_executed() {
-    for refusal in ["[ $# = 0 ] || exit 3", "[ $# = 0 ] || { echo what >&2; kill -9 $$; }"] {
+    for refusal in ["[ $# = 0 ] || exit 3", "[ $# = 0 ] || { kill -9 $$; }"] {
         let (_directory, path) = script(refusal);
         let forks = ForkServers::default();
         let result = Trial { worker: path, forks: Some(forks.clone()), ..trial(2, "") }.run();

@@ -5,7 +5,7 @@
 //! free and every library as it was loaded. Their memory is the server's until they write to it.
 //!
 //! The server ends when its socket, its standard input, is closed, and when the thread that started it ends; with it the
-//! kernel ends its processes.
+//! kernel ends its processes. It waits for nothing but its socket and their exits.
 
 use super::{ForkExit, ForkReply, ForkRequest};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -37,10 +37,13 @@ pub enum Forked {
 /// is started.
 ///
 /// # Errors
-/// The socket is broken, or a process could not become a worker.
+/// This process has other threads, or the system has no descriptors of processes; the socket is broken; a process could not
+/// become a worker.
 pub fn serve_forks() -> io::Result<Forked> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     set_name(SERVER)?;
+    reap_children_only_when_asked()?;
+    check_that_forks_are_sound()?;
     ForkReply::Ready.send(stdin())?;
     let mut processes = BTreeMap::new();
     loop {
@@ -53,7 +56,13 @@ pub fn serve_forks() -> io::Result<Forked> {
         }
         match ForkRequest::receive(stdin())? {
             None => return Ok(Forked::Server),
-            Some(ForkRequest::Reap { pid }) => reap(pid, &mut processes)?,
+            Some(ForkRequest::Reap { pid }) => {
+                // One that was just killed is reaped with its exit.
+                if let Some(process) = processes.get_mut(&pid) {
+                    process.wanted = true;
+                }
+                reap_if_wanted(pid, &mut processes)?;
+            }
             Some(ForkRequest::Start { input, log }) => match start() {
                 Ok(Side::Worker { server }) => {
                     // With it the descriptors of the others are closed.
@@ -62,7 +71,7 @@ pub fn serve_forks() -> io::Result<Forked> {
                     return Ok(Forked::Worker);
                 }
                 Ok(Side::Server { pid, descriptor }) => {
-                    processes.insert(pid, Process { descriptor, reported: false });
+                    processes.insert(pid, Process { descriptor, reported: false, wanted: false });
                     ForkReply::Started { pid }.send(stdin())?;
                 }
                 Err(error) => {
@@ -79,6 +88,8 @@ struct Process {
     /// Readable once it has exited.
     descriptor: OwnedFd,
     reported: bool,
+    /// Whether the driver wants it to be reaped.
+    wanted: bool,
 }
 
 /// What the server waited for.
@@ -113,7 +124,7 @@ enum Side {
 fn start() -> io::Result<Side> {
     let server = getpid();
     #[expect(unsafe_code, reason = "the only way to a process that need not be loaded")]
-    // SAFETY: this process has one thread, so that its fork finds no lock taken and no thread missing.
+    // SAFETY: this process has one thread, which was checked, so that its fork finds no lock taken and no thread missing.
     let pid: libc::c_int = unsafe { libc::fork() };
     let Some(pid) = Pid::from_raw(pid) else { return Ok(Side::Worker { server }) };
     if pid.as_raw_nonzero().get() < 0 {
@@ -122,9 +133,8 @@ fn start() -> io::Result<Side> {
     // On both sides: the driver may kill the group as soon as it knows it. Fails if the process has exited already.
     let _ = setpgid(Some(pid), Some(pid));
     let descriptor = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
-        // Without a descriptor its exit would never be seen.
+        // Without a descriptor its exit would never be seen. It stays a zombie until the server's end.
         let _ = kill_process(pid, Signal::KILL);
-        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
     })?;
     Ok(Side::Server { pid: pid.as_raw_nonzero().get().unsigned_abs(), descriptor })
 }
@@ -146,26 +156,52 @@ fn become_worker(server: Pid, input: OwnedFd, log: OwnedFd) -> io::Result<()> {
 
 /// Reports how a process has exited, once.
 fn report(pid: u32, processes: &mut BTreeMap<u32, Process>) -> io::Result<()> {
-    let Some(status) = wait(pid, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)? else { return Ok(()) };
+    let how = match wait(pid, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG) {
+        Ok(None) => return Ok(()),
+        Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => ForkExit::Code(code),
+            (None, signal) => ForkExit::Signal(signal.unwrap_or_default()),
+        },
+        // Impossible for one that is not reaped; if it happens, the process is gone, and the others must not go with it.
+        Err(_) => ForkExit::Signal(0),
+    };
     if let Some(process) = processes.get_mut(&pid) {
         process.reported = true;
     }
-    let how = match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => ForkExit::Code(code),
-        (None, signal) => ForkExit::Signal(signal.unwrap_or_default()),
-    };
-    ForkReply::Exited { pid, how }.send(stdin())
+    ForkReply::Exited { pid, how }.send(stdin())?;
+    reap_if_wanted(pid, processes)
 }
 
-/// Reaps a process of the server.
-fn reap(pid: u32, processes: &mut BTreeMap<u32, Process>) -> io::Result<()> {
-    if processes.remove(&pid).is_some() {
-        wait(pid, WaitIdOptions::EXITED)?;
+/// Reaps a process that has exited and that the driver wants to be reaped.
+fn reap_if_wanted(pid: u32, processes: &mut BTreeMap<u32, Process>) -> io::Result<()> {
+    if !processes.get(&pid).is_some_and(|process| process.reported && process.wanted) {
+        return Ok(());
     }
+    processes.remove(&pid);
+    // A zombie, so that it does not wait; one that is gone needs no reaping.
+    let _ = wait(pid, WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     ForkReply::Reaped { pid }.send(stdin())
 }
 
 fn wait(pid: u32, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
     let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Ok(None) };
     Ok(rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?)
+}
+
+/// A driver that was started with children ignored would pass that on, and the kernel would reap forks by itself.
+fn reap_children_only_when_asked() -> io::Result<()> {
+    #[expect(unsafe_code, reason = "the disposition of a signal is set by a C function only")]
+    // SAFETY: takes two numbers; the default disposition runs no code of this process.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A fork has one thread: where this process has more, whose locks and work would be missing there, its workers are better executed.
+fn check_that_forks_are_sound() -> io::Result<()> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    if threads != 1 {
+        return Err(io::Error::other(format!("{threads} threads run before the first fork")));
+    }
+    pidfd_open(getpid(), PidfdFlags::empty())?;
+    Ok(())
 }
