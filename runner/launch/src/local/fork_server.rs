@@ -139,8 +139,14 @@ struct State {
     /// Whether it has ended.
     ended: bool,
     /// In the order of the requests.
-    starting: VecDeque<Sender<io::Result<(ForkHandle, Receiver<Event>)>>>,
+    starting: VecDeque<Sender<io::Result<Begun>>>,
     forks: BTreeMap<u32, Sender<Event>>,
+}
+
+/// A fork that has begun.
+struct Begun {
+    handle: ForkHandle,
+    events: Receiver<Event>,
 }
 
 enum StartError {
@@ -174,7 +180,9 @@ impl Server {
             state.starting.push_back(reply);
         }
         match started.recv_timeout(PATIENCE) {
-            Ok(Ok((handle, events))) => Ok(Fork { handle, events, server: self.clone(), reaped: false }),
+            Ok(Ok(Begun { handle, events })) => {
+                Ok(Fork { handle, events, server: self.clone(), reaped: false })
+            }
             Ok(Err(error)) => Err(StartError::Io(error)),
             Err(RecvTimeoutError::Disconnected) => Err(StartError::Ended),
             Err(RecvTimeoutError::Timeout) => {
@@ -242,7 +250,7 @@ impl Keeper {
     }
 
     fn first_reply(&self) -> io::Result<()> {
-        if !is_readable(&*self.socket, Some(LOADING))? {
+        if !is_readable(&self.socket, Some(LOADING))? {
             return Err(io::ErrorKind::TimedOut.into());
         }
         match ForkReply::receive(&*self.socket)? {
@@ -286,7 +294,7 @@ impl State {
         let fork = pidfd_open(id, PidfdFlags::empty()).map(|descriptor| {
             let (sender, events) = channel();
             self.forks.insert(pid, sender);
-            (ForkHandle { pid: id, descriptor: Arc::new(descriptor) }, events)
+            Begun { handle: ForkHandle { pid: id, descriptor: Arc::new(descriptor) }, events }
         });
         if fork.is_err() {
             kill_group(id);
