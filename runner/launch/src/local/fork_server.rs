@@ -1,5 +1,5 @@
-//! Fork servers on this machine: worker programs that were loaded once and fork a process for each worker
-//! ([`mesh::ForkRequest`] is how they are spoken with).
+//! Fork servers on this machine: worker programs that were loaded once and fork a process for each worker (their messages:
+//! [`mesh::ForkRequest`]).
 //!
 //! A server belongs to this process and not to an attempt: the attempts of a sweep share it. Its forks are watched and killed
 //! by the attempt that started them: by a descriptor, which is never another process's, and by their ids as long as the descriptor
@@ -12,6 +12,7 @@ use super::processes::{die_with_parent, kill_group};
 use crate::ProcessExit;
 use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,13 +25,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// For a program to be loaded. Generous: the first start after a boot reads hundreds of megabytes of libraries.
 const LOADING: Duration = Duration::from_secs(30);
-/// For a process to be forked, and for its exit to be told: milliseconds of work.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// For a process to be reaped, while the attempt's other processes cannot be killed.
+/// For a process to be forked: a millisecond of work.
+const FORKING: Duration = Duration::from_secs(5);
+/// For a report of how a process has exited; the supervisor waits longer for one that it killed.
+const REPORTING: Duration = Duration::from_secs(2);
+/// For a process to be reaped, while the attempt's other processes cannot be killed. It is reaped later otherwise.
 const REAPING: Duration = Duration::from_millis(500);
 
 /// The fork servers of this process, made as they are needed. Clones share them; they end with the last clone and the last
@@ -38,7 +41,8 @@ const REAPING: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default)]
 pub struct ForkServers(Arc<Mutex<BTreeMap<Loaded, Slot>>>);
 
-/// A server that is being loaded, was loaded, or cannot be had. It is loaded without a lock on the others.
+/// A server that is being loaded, was loaded, or could not be: then its processes are executed from then on. It is loaded without a lock on
+/// the others.
 type Slot = Arc<OnceLock<Option<Arc<Server>>>>;
 
 /// How a program was loaded: a process that differs in one of these needs a server of its own.
@@ -94,7 +98,9 @@ impl ForkServers {
 
     /// The ids of the servers: the processor time of reaped forks is that of their server's children.
     pub fn ids(&self) -> Vec<u32> {
-        self.lock().values().filter_map(|slot| Some(slot.get()?.as_ref()?.id)).collect()
+        let servers = self.lock();
+        let known = servers.values().filter_map(|slot| slot.get()?.as_ref());
+        known.filter(|server| !lock(&server.state).ended).map(|server| server.id).collect()
     }
 
     /// The server of a program, loaded now if it was not yet; none if it cannot be had.
@@ -140,7 +146,14 @@ struct State {
     ended: bool,
     /// In the order of the requests.
     starting: VecDeque<Sender<io::Result<Begun>>>,
-    forks: BTreeMap<u32, Sender<Event>>,
+    forks: BTreeMap<u32, KeptFork>,
+}
+
+/// A fork that is not reaped.
+#[derive(Debug)]
+struct KeptFork {
+    handle: ForkHandle,
+    events: Sender<Event>,
 }
 
 /// A fork that has begun.
@@ -179,7 +192,7 @@ impl Server {
             }
             state.starting.push_back(reply);
         }
-        match started.recv_timeout(PATIENCE) {
+        match started.recv_timeout(FORKING) {
             Ok(Ok(Begun { handle, events })) => {
                 Ok(Fork { handle, events, server: self.clone(), reaped: false })
             }
@@ -231,6 +244,8 @@ impl Keeper {
                     // Fails only if the thread that waits for it is gone.
                     let _ = ready.send(Ok(child.id()));
                     self.take_replies();
+                    // With whatever they have started, as long as the server has not left them to the kernel.
+                    lock(&self.state).forks.values().for_each(|fork| fork.handle.kill());
                     tracing::debug!(server = child.id(), "a fork server has ended");
                 }
                 Err(error) => {
@@ -265,7 +280,7 @@ impl Keeper {
             let mut state = lock(&self.state);
             match reply {
                 ForkReply::Ready => {}
-                ForkReply::Started { pid } => state.started(pid),
+                ForkReply::Started { pid } => state.started(pid, &self.socket),
                 ForkReply::Failed { errno } => {
                     if let Some(waiting) = state.starting.pop_front() {
                         let _ = waiting.send(Err(io::Error::from_raw_os_error(errno)));
@@ -273,12 +288,12 @@ impl Keeper {
                 }
                 ForkReply::Exited { pid, how } => {
                     if let Some(fork) = state.forks.get(&pid) {
-                        let _ = fork.send(Event::Exited(how));
+                        let _ = fork.events.send(Event::Exited(how));
                     }
                 }
                 ForkReply::Reaped { pid } => {
                     if let Some(fork) = state.forks.remove(&pid) {
-                        let _ = fork.send(Event::Reaped);
+                        let _ = fork.events.send(Event::Reaped);
                     }
                 }
             }
@@ -287,21 +302,28 @@ impl Keeper {
 }
 
 impl State {
-    fn started(&mut self, pid: u32) {
+    fn started(&mut self, pid: u32, socket: &OwnedFd) {
         let waiting = self.starting.pop_front();
         let Some(id) = Pid::from_raw(pid.cast_signed()) else { return };
-        // The server does not reap it yet, so that the id is its own.
-        let fork = pidfd_open(id, PidfdFlags::empty()).map(|descriptor| {
-            let (sender, events) = channel();
-            self.forks.insert(pid, sender);
-            Begun { handle: ForkHandle { pid: id, descriptor: Arc::new(descriptor) }, events }
-        });
-        if fork.is_err() {
-            kill_group(id);
-        }
+        let begun = match pidfd_open(id, PidfdFlags::empty()) {
+            Ok(descriptor) => {
+                let (sender, events) = channel();
+                let handle = ForkHandle { pid: id, descriptor: Arc::new(descriptor) };
+                self.forks.insert(pid, KeptFork { handle: handle.clone(), events: sender });
+                Ok(Begun { handle, events })
+            }
+            // Only a server that has ended leaves its forks to be reaped; that it has, the attempt learns from the channel.
+            Err(Errno::SRCH) => return,
+            Err(error) => {
+                // The server has not been asked to reap it, so that the id is its own.
+                kill_group(id);
+                let _ = (ForkRequest::Reap { pid }).send(socket);
+                Err(error.into())
+            }
+        };
         if let Some(waiting) = waiting {
             // Fails if the attempt waits no more: then it has ended the server.
-            let _ = waiting.send(fork.map_err(io::Error::from));
+            let _ = waiting.send(begun);
         }
     }
 }
@@ -334,8 +356,8 @@ impl ForkHandle {
 
     /// Kills the process group of a fork that is not reaped.
     pub(crate) fn kill(&self) {
-        // Fails if it was reaped: then its id may be another's.
-        if pidfd_send_signal(&*self.descriptor, Signal::KILL).is_ok() {
+        // Of one that was reaped the id may be another's.
+        if pidfd_send_signal(&*self.descriptor, Signal::KILL) != Err(Errno::SRCH) {
             kill_group(self.pid);
         }
     }
@@ -348,9 +370,11 @@ impl Fork {
 
     /// Waits until it has exited.
     pub(crate) fn exit(&self) -> ProcessExit {
-        // Fails only without memory; then the server's word is waited for.
-        let _ = is_readable(&self.handle.descriptor, None);
-        match self.events.recv_timeout(PATIENCE) {
+        // Fails only where the kernel has no memory for it.
+        while is_readable(&self.handle.descriptor, None).is_err() {
+            thread::sleep(REAPING);
+        }
+        match self.events.recv_timeout(REPORTING) {
             Ok(Event::Exited(ForkExit::Code(code))) => ProcessExit::Code(code),
             Ok(Event::Exited(ForkExit::Signal(signal))) => ProcessExit::Signal(signal),
             Err(RecvTimeoutError::Timeout) => {
@@ -364,20 +388,18 @@ impl Fork {
         }
     }
 
-    /// Lets its server reap it, which it has when this returns, unless it has ended.
+    /// Lets its server reap it, and waits for that a little.
     pub(crate) fn reap(mut self) {
         self.reaped = true;
         let request = ForkRequest::Reap { pid: self.id() };
         if request.send(&*self.server.socket).is_err() {
             return;
         }
-        loop {
-            match self.events.recv_timeout(REAPING) {
-                Ok(Event::Exited(_)) => {}
-                Ok(Event::Reaped) | Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => return self.server.end("it does not reap"),
-            }
-        }
+        // A server that takes longer does it all the same; one that is stuck is found with the next start or exit.
+        let deadline = Instant::now() + REAPING;
+        while let Ok(Event::Exited(_)) =
+            self.events.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {}
     }
 
     fn id(&self) -> u32 {

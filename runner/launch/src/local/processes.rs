@@ -1,9 +1,8 @@
 //! The processes of an attempt on this machine: started, watched and killed without exception. A worker is a fork of a
 //! program that was loaded before ([`super::fork_server`]), or is executed where there is none.
 //!
-//! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group, and one that is being
-//! started then is killed as soon as it is there,
-//! so a panic or an early return is covered. The kernel kills a process when the thread that started it ends
+//! Three mechanisms ensure that none outlives the attempt. Dropping [`Processes`] kills every process group, also one that is being
+//! started then, so a panic or an early return is covered. The kernel kills a process when the thread that started it ends
 //! (`PDEATHSIG`), or its fork server does, so a killed driver is covered, even where the process is stopped and cannot
 //! react. And the standard input, open as long as the attempt, ends with the driver.
 

@@ -64,7 +64,7 @@ fn a_server_that_was_killed_takes_its_processes_along_and_is_replaced() {
 #[test]
 fn a_server_that_was_stopped_holds_up_nothing_and_is_replaced() {
     // It may have been stopped before it forked the evaluator, which another server does then.
-    let Struck { forks, server, outcome: _ } = struck(Signal::STOP, "");
+    let Struck { forks, server, outcome: _ } = struck(Signal::STOP, "0 linger; 1 linger");
     assert_eq!(Trial { forks: Some(forks.clone()), ..trial(2, "") }.run().outcome.end, End::Done);
     assert!(!forks.ids().contains(&server));
     groups_gone(&[server], SOON).unwrap();
@@ -84,7 +84,9 @@ fn struck(signal: Signal, text: &str) -> Struck {
     assert_eq!(with_forks("").run().outcome.end, End::Done);
     let [server] = forks.ids()[..] else { panic!("{:?}", forks.ids()) };
     let strike = std::thread::spawn(move || {
+        let begun = Instant::now();
         while children(server).len() < 2 {
+            assert!(begun.elapsed() < SOON, "it forks two ranks");
             std::thread::sleep(Duration::from_millis(1));
         }
         kill_process(Pid::from_raw(server.cast_signed()).unwrap(), signal).unwrap();
@@ -101,14 +103,22 @@ fn children(server: u32) -> Vec<u32> {
 
 #[test]
 fn what_is_started_for_an_attempt_that_was_dropped_is_killed() {
-    let (_directory, path) = script("sleep 1");
+    let (directory, path) = script("touch \"$0.loading\"; sleep 1");
+    let loading = directory.path().join("worker.loading");
     let forks = ForkServers::default();
     let trial = Trial { worker: path, forks: Some(forks.clone()), ..trial(2, "0 deaf blind; 1 deaf blind") };
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let early = tokio::time::timeout(Duration::from_millis(300), trial.attempt(directory.path())).await;
-        assert!(early.is_err(), "it was dropped while its server was loaded");
+        let until_it_loads = async {
+            while !loading.exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            result = trial.attempt(directory.path()) => panic!("it ended: {:?}", result.outcome),
+            () = until_it_loads => {}
+        }
     });
     let begun = Instant::now();
     while forks.ids().is_empty() {
@@ -117,7 +127,10 @@ fn what_is_started_for_an_attempt_that_was_dropped_is_killed() {
     }
     // Long enough for the fork that was wanted.
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(children(forks.ids()[0]), Vec::<u32>::new());
+    while !children(forks.ids()[0]).is_empty() {
+        assert!(begun.elapsed() < SOON, "it is killed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

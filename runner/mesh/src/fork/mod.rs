@@ -1,4 +1,5 @@
-//! How a driver and a fork server speak: a worker program that was loaded once, and makes a process of itself for each worker.
+//! The messages between a driver and a fork server, which is a worker program that was loaded once and forks a process for each
+//! worker.
 //!
 //! They have a pair of sequenced-packet sockets; each message is one packet of [`SIZE`] bytes, all numbers little endian: a word
 //! (u32), a process id (u32) and a number (i32). A request to start a process brings two descriptors: the reading end of

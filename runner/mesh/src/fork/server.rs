@@ -188,7 +188,7 @@ fn wait(pid: u32, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
     Ok(rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?)
 }
 
-/// A driver that was started with children ignored would pass that on, and the kernel would reap forks by itself.
+/// A driver that was started with SIGCHLD ignored would pass that on, and the kernel would reap forks by itself.
 fn reap_children_only_when_asked() -> io::Result<()> {
     #[expect(unsafe_code, reason = "the disposition of a signal is set by a C function only")]
     // SAFETY: takes two numbers; the default disposition runs no code of this process.
@@ -196,7 +196,8 @@ fn reap_children_only_when_asked() -> io::Result<()> {
     if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A fork has one thread: where this process has more, whose locks and work would be missing there, its workers are better executed.
+/// A fork has only the thread that made it: locks that others held would stay locked. So a process with other threads refuses to
+/// serve, and so does one that cannot open descriptors of processes.
 fn check_that_forks_are_sound() -> io::Result<()> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {

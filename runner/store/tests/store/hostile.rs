@@ -135,6 +135,10 @@ async fn a_bundle_that_was_cut_or_changed_at_any_place_is_refused() {
     for place in (10..whole.len()).step_by(whole.len() / 40) {
         let mut bytes = whole.clone();
         bytes[place] ^= 0x10;
+        if inflated(&bytes).is_some_and(|content| Some(content) == inflated(&whole)) {
+            // A bit that the format leaves unused, such as one that fills up the last byte of a block.
+            continue;
+        }
         fs::write(&changed, &bytes).unwrap();
         refused(here.path(), &changed).await;
     }
@@ -145,6 +149,13 @@ async fn a_bundle_that_was_cut_or_changed_at_any_place_is_refused() {
     assert!(refused(here.path(), folder.path()).await.contains("is no bundle: it is no file"));
     assert!(refused(here.path(), &folder.path().join("absent")).await.contains("cannot be read"));
     imported(here.path(), &file).await.unwrap();
+}
+
+/// What a compressed file holds, if it is whole.
+fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut content).ok()?;
+    Some(content)
 }
 
 /// A forger's change of a bundle, and the error of its import.
