@@ -38,7 +38,7 @@ impl Basis {
             Self::Own => "runs so far",
             Self::Earlier => "earlier runs",
             Self::Prediction => "prediction",
-            Self::Others => "those of other cells",
+            Self::Others => "other cells",
         }
     }
 }
@@ -212,10 +212,10 @@ mod tests {
         let all = of(&durations, &[0, 1, 1, 2, 3]);
         // The mean of what ran earlier stands for the cell of which nothing is known.
         assert_eq!(all.length, (10 + 20 + 20 + 3 + 15) * SECOND);
-        assert_eq!(all.by(), "by earlier runs, prediction and those of other cells");
+        assert_eq!(all.by(), "by earlier runs, prediction and other cells");
         durations.add(0, 30 * SECOND);
         let all = of(&durations, &[0, 3]);
-        assert_eq!((all.length, all.by().as_str()), (60 * SECOND, "by runs so far and those of other cells"));
+        assert_eq!((all.length, all.by().as_str()), (60 * SECOND, "by runs so far and other cells"));
         assert_eq!(durations.together(std::iter::empty()), None);
         assert_eq!(
             [0, 1, 2].map(|cell| durations.measured(cell)),

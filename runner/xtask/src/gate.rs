@@ -234,7 +234,7 @@ fn child(workspace: &Workspace, check: &Check, tools: &Tools) -> Child {
     child
 }
 
-/// Tests at once: twice as many as there are cores, because half of the end-to-end tests wait most of their time
+/// Tests at once: twice as many as there are cores, because many end-to-end tests wait most of their time
 /// (`.config/nextest.toml`).
 fn at_once() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)

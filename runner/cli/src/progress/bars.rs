@@ -24,7 +24,7 @@ impl Bars {
     /// Draws the sweep's bar.
     pub(crate) fn new(bars: &MultiProgress) -> Self {
         let sweep = bars.add(ProgressBar::new(0));
-        sweep.set_style(style("  {bar:24.green} {pos}/{len} runs  {msg}"));
+        sweep.set_style(style("  {bar:10.green} {pos}/{len} runs  {wide_msg}"));
         let first = spinner(bars, &sweep);
         sweep.tick();
         Self { all: bars.clone(), runs: Mutex::new(vec![first]), sweep }

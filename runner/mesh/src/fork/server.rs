@@ -75,7 +75,7 @@ pub fn serve_forks() -> io::Result<Forked> {
                     ForkReply::Started { pid }.send(stdin())?;
                 }
                 Err(error) => {
-                    let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                    let Some(errno) = error.raw_os_error() else { return Err(error) };
                     ForkReply::Failed { errno }.send(stdin())?;
                 }
             },
