@@ -348,7 +348,11 @@ pub(crate) mod tests {
 
     /// Three layers of a hundred thousand, ten thousand and a hundred weights.
     pub(crate) fn model() -> Model {
-        let widths = [1000, 100, 100, 1];
+        of_widths(&[1000, 100, 100, 1])
+    }
+
+    /// Linear layers between these widths.
+    pub(crate) fn of_widths(widths: &[usize]) -> Model {
         let layers = widths.windows(2).enumerate().map(|(number, width)| PlacedLayer {
             name: format!("linear{}", number + 1),
             layer: Layer::Linear { outputs: width[1] },

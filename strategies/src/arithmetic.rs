@@ -54,6 +54,14 @@ kernels! {
         }
     }
 
+    /// `into[i] = x[i] + y[i]`, where `y` and `into` are as they travel: little endian, at any address.
+    fn sum_bytes, sum_bytes_plain(into: &mut [u8], x: &[f32], y: &[u8]) {
+        for ((sum, value), four) in into.chunks_exact_mut(4).zip(x).zip(y.chunks_exact(4)) {
+            let other = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+            sum.copy_from_slice(&(value + other).to_le_bytes());
+        }
+    }
+
     /// `into[i] += factor * x[i]`.
     fn add_scaled, add_scaled_plain(into: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, value) in into.iter_mut().zip(x) {
@@ -100,6 +108,8 @@ mod tests {
             bytes.extend(b.iter().flat_map(|value| value.to_le_bytes()));
             let mut of_bytes = a.clone();
             add_bytes(&mut of_bytes, &bytes[offset..]);
+            let mut travelling = vec![0; bytes.len()];
+            sum_bytes(&mut travelling[offset..], &a, &bytes[offset..]);
             let mut of_products = a.clone();
             add_scaled(&mut of_products, factor, &b);
             let mut scaled = a.clone();
@@ -107,6 +117,8 @@ mod tests {
             for i in 0..a.len() {
                 let sum = std::hint::black_box(a[i]) + std::hint::black_box(b[i]);
                 prop_assert!(same(sums[i], sum) && same(of_bytes[i], sum), "{} + {}", a[i], b[i]);
+                let four = travelling[offset + 4 * i..][..4].try_into().unwrap();
+                prop_assert!(same(f32::from_le_bytes(four), sum), "{} + {}", a[i], b[i]);
                 let product = std::hint::black_box(factor) * std::hint::black_box(b[i]);
                 let sum = std::hint::black_box(a[i]) + std::hint::black_box(product);
                 prop_assert!(same(of_products[i], sum), "{} + {factor} * {}", a[i], b[i]);

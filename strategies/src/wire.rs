@@ -208,6 +208,18 @@ impl<'a> Wire<'a> {
         clock.timed(Phase::Reduce, Work::Reduce(into.len()), || codec.decode_add(packet, into))
     }
 
+    /// Encodes the sum of a packet and `x`, which stays as it is; counted as [`Phase::Reduce`]. Only under [`Guarantee::Exact`].
+    pub(crate) fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
+        let Lane { codecs, clock, .. } = &mut *self.lane;
+        let codec = codecs.of(self.content);
+        clock.timed(Phase::Reduce, Work::Reduce(x.len()), || codec.encode_sum(slot, packet, x))
+    }
+
+    /// Counts the encoding of a sum that was encoded when it was made.
+    pub(crate) fn count_encoded_sum(&mut self, elements: usize) {
+        self.lane.clock.timed(Phase::Encode, Work::Encode(elements), || ());
+    }
+
     /// Adds a vector that needs no decoding.
     pub fn reduce(&mut self, into: &mut [f32], x: &[f32]) {
         self.lane.clock.timed(Phase::Reduce, Work::Reduce(x.len()), || crate::vector::add(into, x));

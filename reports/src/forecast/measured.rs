@@ -99,7 +99,10 @@ fn follows_a_line(spec: &RunSpec, cost: ScheduleCost) -> Result<(), NoModel> {
     let forwards = spec.communication.collective == Collective::Ring
         && spec.communication.reduce_order == ReduceOrder::Ring;
     if forwards && chunk > RING_SEGMENT as u64 {
-        return refused("a ring passes parts of chunks above 256 KiB on before the rest has come".to_owned());
+        let part = RING_SEGMENT >> 10;
+        return refused(format!(
+            "a ring passes parts of chunks above {part} KiB on before the rest has come"
+        ));
     }
     match cost.held {
         Some(HeldCost::StartUp) => return refused("no start-up time could be told apart".to_owned()),
@@ -183,11 +186,12 @@ mod tests {
         let halves =
             Compression::Coded { codec: recipe::Codec::Fp16, error_feedback: false, parameters: false };
         assert!(why(&|spec, _| spec.compression = halves).unwrap().contains("coded"));
-        // 110,100 weights among four workers are chunks of 107 KiB; among one they are more than a segment.
+        // 110,100 weights among four workers are chunks of 107 KiB; twice as many of one are more than a segment.
         let large = why(&|spec, _| {
             spec.cluster.seats.truncate(1);
+            spec.model = super::super::tests::of_widths(&[2000, 100, 100, 1]);
         });
-        assert!(large.unwrap().contains("256 KiB"));
+        assert!(large.unwrap().contains("512 KiB"));
     }
 
     #[test]

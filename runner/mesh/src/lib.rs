@@ -19,6 +19,7 @@ mod inventory;
 mod message;
 mod shared_memory;
 mod socket;
+mod socket_buffers;
 mod thread;
 mod timer;
 mod unproven;

@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 
 /// The most bytes that a ring sends in one part: it passes parts of larger chunks on before the rest has come, and is then faster than
 /// its row.
-pub const RING_SEGMENT: usize = 256 << 10;
+pub const RING_SEGMENT: usize = 512 << 10;
 
 /// Table II, row 1.
 pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {

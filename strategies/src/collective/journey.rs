@@ -10,12 +10,16 @@
 //!   then every message that is complete leaves, in order, as long as the receiver has room
 //! ```
 //!
+//! A partial sum that the codec leaves exact goes straight into the packet that passes it on: `x` keeps the place's own share until the
+//! complete sum comes round.
+//!
 //! The second line hides latencies and sums behind transfers; the first one keeps places from waiting for each other,
 //! however little room there is. A place that waits for room for message m has received m messages, and waits until
 //! its right neighbour takes an earlier one: that neighbour has received fewer than m, and the next one for it is on its
 //! way already, so that it waits, if it waits, for room for a message before m. Round the ring, the numbers of these
 //! messages fall: they cannot come back to m.
 
+use crate::compress::{Guarantee, Slot};
 use crate::vector::piece;
 use crate::{GroupRank, Packet, StepError, Tag, Wire};
 use std::collections::VecDeque;
@@ -38,8 +42,17 @@ pub(super) struct Journey<'a, 'b> {
 struct Leaving {
     segment: usize,
     round: usize,
+    content: Content,
+}
+
+/// What a message is made of.
+enum Content {
+    /// The segment of `x`, to be encoded.
+    Vector,
+    /// A partial sum that only passes through here, encoded as it was made.
+    Sum(Packet),
     /// What was received in the round before, to be relayed, or what was encoded already.
-    packet: Option<Packet>,
+    Packet(Packet),
 }
 
 impl<'a, 'b> Journey<'a, 'b> {
@@ -51,7 +64,7 @@ impl<'a, 'b> Journey<'a, 'b> {
         segments: usize,
         lead: usize,
     ) -> Self {
-        let ready = |segment| Leaving { segment, round: 0, packet: None };
+        let ready = |segment| Leaving { segment, round: 0, content: Content::Vector };
         let leaving = (0..segments.min(lead)).map(ready).collect();
         Self { x, tag, wire, segments, lead, leaving, sent: 0 }
     }
@@ -101,23 +114,35 @@ impl<'a, 'b> Journey<'a, 'b> {
 
     /// What leaves next, encoded; nothing where all that is complete has left.
     fn next(&mut self) -> Result<Option<Packet>, StepError> {
-        let Some(Leaving { segment, round, packet }) = self.leaving.front() else { return Ok(None) };
-        if let Some(packet) = packet {
-            return Ok(Some(packet.clone()));
+        let Some(Leaving { segment, round, content }) = self.leaving.front() else { return Ok(None) };
+        let mine = self.span(*segment, *round);
+        let packet = match content {
+            Content::Packet(packet) => return Ok(Some(packet.clone())),
+            Content::Sum(packet) => {
+                let packet = packet.clone();
+                self.wire.count_encoded_sum(mine.len());
+                packet
+            }
+            Content::Vector => self.encode(*segment, *round, mine)?,
+        };
+        if let Some(next) = self.leaving.front_mut() {
+            next.content = Content::Packet(packet.clone());
         }
-        let segment = *segment;
-        let round = *round;
-        let mine = self.span(segment, round);
-        let slot = self.wire.slot(self.right(), self.tag(segment, round), mine.start);
+        Ok(Some(packet))
+    }
+
+    fn encode(&mut self, segment: usize, round: usize, mine: Range<usize>) -> Result<Packet, StepError> {
+        let slot = self.slot(segment, round, mine.start);
         let packet = self.wire.encode(slot, &self.x[mine.clone()]);
         if round + 1 == self.places() {
             // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
             self.wire.adopt(&packet, &mut self.x[mine])?;
         }
-        if let Some(next) = self.leaving.front_mut() {
-            next.packet = Some(packet.clone());
-        }
-        Ok(Some(packet))
+        Ok(packet)
+    }
+
+    fn slot(&self, segment: usize, round: usize, at: usize) -> Slot {
+        self.wire.slot(self.right(), self.tag(segment, round), at)
     }
 
     /// The next message leaves, as soon as there is room for it.
@@ -145,23 +170,31 @@ impl<'a, 'b> Journey<'a, 'b> {
         let left = self.wire.group().after(self.places() - 1);
         let tag = self.tag(segment, round);
         let arriving = self.span(segment, round + 1);
+        if round + 2 < self.places() && self.wire.guarantee() == Guarantee::Exact {
+            let packet = self.wire.recv_packet(left, tag)?;
+            let slot = self.slot(segment, round + 1, arriving.start);
+            let sum = self.wire.encode_sum(slot, &packet, &self.x[arriving])?;
+            self.complete(segment, round, Content::Sum(sum));
+            return Ok(());
+        }
         if round + 1 < self.places() {
             self.wire.recv_add(left, tag, &mut self.x[arriving])?;
-            self.complete(segment, round, None);
+            self.complete(segment, round, Content::Vector);
             return Ok(());
         }
         let packet = self.wire.recv_packet(left, tag)?;
-        self.complete(segment, round, Some(packet.clone()));
+        self.complete(segment, round, Content::Packet(packet.clone()));
         self.depart_where_there_is_room()?;
         self.wire.decode(&packet, &mut self.x[arriving])
     }
 
     /// A segment is complete for the round that follows; after the last one, another begins its first.
-    fn complete(&mut self, segment: usize, round: usize, packet: Option<Packet>) {
+    fn complete(&mut self, segment: usize, round: usize, content: Content) {
         if round + 1 < self.rounds() {
-            self.leaving.push_back(Leaving { segment, round: round + 1, packet });
+            self.leaving.push_back(Leaving { segment, round: round + 1, content });
         } else if segment + self.lead < self.segments {
-            self.leaving.push_back(Leaving { segment: segment + self.lead, round: 0, packet: None });
+            let content = Content::Vector;
+            self.leaving.push_back(Leaving { segment: segment + self.lead, round: 0, content });
         }
     }
 }

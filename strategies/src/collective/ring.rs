@@ -19,16 +19,16 @@
 //! (k - i - 1) mod p; chunk c starts on place c and is complete on place c - 1, its owner. In round i of the
 //! all-gather, place k sends chunk (k + 1 - i) mod p.
 //!
-//! Each chunk is cut into segments of at most 256 KiB, so that one segment is summed while the next is on its way,
+//! Each chunk is cut into segments of at most 512 KiB, so that one segment is summed while the next is on its way,
 //! and the segment in work stays in the processor's cache. A segment travels through all 2 (p - 1) rounds by itself; up
-//! to 16 segments of each chunk are on their way at once (4 MiB: a link whose bandwidth times latency is below that
+//! to 4 segments of each chunk are on their way at once (2 MiB: a link whose bandwidth times latency is below that
 //! is kept busy), and each place sends, receives and adds them in turn, where there is room for all of them:
 //!
 //! ```text
-//!   send s0, s1, ... s15 of round 0
+//!   send s0, s1, ... s3 of round 0
 //!   round 0: receive s0, send s0 of round 1; receive s1, send s1 of round 1; ...
 //!   ...
-//!   last round: receive s0, send s16 of round 0; receive s1, send s17 of round 0; ...
+//!   last round: receive s0, send s4 of round 0; receive s1, send s5 of round 0; ...
 //! ```
 //!
 //! Where there is less room, each place sends as much as there is room for before it receives
@@ -39,7 +39,7 @@
 //! Cost per place: 2 (p - 1) messages for each segment of a chunk, under such a codec in all; all chunks but (k + 1)
 //! and all but (k + 2), which is 2 n (p - 1) / p elements where p divides n.
 //!
-//! Time: for up to 16 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with as many; with one,
+//! Time: for up to 4 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with as many; with one,
 //! 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements. Exact where p divides n and the segments are
 //! equal.
 //!
@@ -57,7 +57,7 @@ use std::ops::Range;
 /// The most elements of a segment.
 const SEGMENT: usize = predict::all_reduce::RING_SEGMENT / size_of::<f32>();
 /// The most segments of a chunk that are on their way at once.
-const WINDOW: usize = 16;
+const WINDOW: usize = 4;
 
 /// Scatter-reduce and all-gather around a ring.
 #[derive(Clone, Copy, Debug)]

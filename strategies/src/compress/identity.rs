@@ -36,6 +36,12 @@ impl Compressor for Identity {
         Ok(())
     }
 
+    fn encode_sum(&mut self, _: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
+        check(packet, x.len())?;
+        let fill = |sum: &mut [u8]| arithmetic::sum_bytes(sum, x, &packet.0);
+        Ok(Buffers::of_process().packet(packet.0.len(), fill))
+    }
+
     fn guarantee(&self) -> Guarantee {
         Guarantee::Exact
     }
@@ -84,5 +90,16 @@ mod tests {
         let mut sum = [0.5, 1.0, -0.0];
         Identity.decode_add(&packet, &mut sum).unwrap();
         assert_eq!(sum.map(f32::to_bits), [1.5, 1.0, -0.0_f32].map(f32::to_bits));
+    }
+
+    #[test]
+    fn a_sum_that_passes_through_is_that_of_adding_and_encoding() {
+        let packet = Identity.encode(SLOT, &[1.0, f32::MIN_POSITIVE, -0.0]);
+        let mut x = [0.5, 1.0, -0.0];
+        let passing = Identity.encode_sum(SLOT, &packet, &x).unwrap();
+        Identity.decode_add(&packet, &mut x).unwrap();
+        assert_eq!(passing, Identity.encode(SLOT, &x));
+        let refused = Identity.encode_sum(SLOT, &packet, &x[1..]);
+        assert_eq!(refused, Err(StepError::Packet { bytes: 12, elements: 2 }));
     }
 }

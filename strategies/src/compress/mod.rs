@@ -100,6 +100,13 @@ pub trait Compressor: Send {
         crate::vector::add(into, &decoded);
         Ok(())
     }
+    /// The packet of a sum that only passes through here: of what `decode_add` would make of `x`, which stays as it is. Asked for only
+    /// under [`Guarantee::Exact`].
+    fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
+        let mut sum = x.to_vec();
+        self.decode_add(packet, &mut sum)?;
+        Ok(self.encode(slot, &sum))
+    }
     /// How many elements a packet of its own holds: what would have travelled without it is four times that, and a server learns
     /// from it how much of a gradient has come.
     fn elements(&self, packet: &Packet) -> usize {
@@ -141,6 +148,10 @@ impl Compressor for Box<dyn Compressor> {
 
     fn decode_add(&self, packet: &Packet, into: &mut [f32]) -> Result<(), StepError> {
         self.as_ref().decode_add(packet, into)
+    }
+
+    fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
+        self.as_mut().encode_sum(slot, packet, x)
     }
 
     fn elements(&self, packet: &Packet) -> usize {

@@ -2,6 +2,7 @@
 //! other, with and without a lossy codec.
 
 use crate::scene::{Scene, common_digests};
+use predict::all_reduce::RING_SEGMENT;
 use recipe::Strategy;
 use record::Rank;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,9 @@ use strategies::compress::{Compressor, Guarantee, Identity, Slot};
 use strategies::rng::mix;
 use strategies::sim::{World, WorldError};
 use strategies::{Blueprint, Loss, Packet, Roles, StepError, Vector, WorkerContext};
+
+/// Elements of the longest segment of a ring.
+pub(crate) const SEGMENT: usize = RING_SEGMENT / size_of::<f32>();
 
 /// Machines of the first 16 ranks: groups of 5, 1, 7 and 3 that are not neighbours.
 pub(crate) const MACHINES: [u32; 16] = [2, 2, 0, 1, 1, 2, 1, 2, 1, 3, 1, 3, 1, 2, 3, 1];
@@ -135,7 +139,7 @@ fn every_length_on_every_number_of_places_is_the_direct_sum() {
 fn the_stated_cost_is_what_is_sent() {
     for (name, collective) in collectives() {
         for p in numbers_of_places() {
-            let long = if name == "ring" { vec![65_536 * p, 65_536 * p + 1] } else { vec![1001] };
+            let long = if name == "ring" { vec![SEGMENT * p, SEGMENT * p + 1] } else { vec![1001] };
             for n in [0, 1, p - 1, p, 3 * p + 1, 100].into_iter().chain(long) {
                 let outcome = run(p, n, &collective, || Box::new(Identity));
                 let broadcast = (p - 1, 2 * (p - 1));
@@ -175,7 +179,7 @@ pub(crate) fn rough(rank: Rank, elements: usize) -> Vector {
 /// More segments than are on their way at once, the last ones of unequal length.
 #[test]
 fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
-    for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 18 * 65_536 - 2), (5, 5 * 2 * 65_536 + 1)] {
+    for (p, n) in [(2, 2 * 17 * SEGMENT + 3), (3, 3 * 18 * SEGMENT - 2), (5, 5 * 2 * SEGMENT + 1)] {
         let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn CollectiveAlgorithm>), rough);
         let outcome = run_in(&World::new(1), p, &sums, || Box::new(Identity));
         let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();

@@ -1,7 +1,7 @@
 //! Little room between ranks. However little a transport takes before something is received, nothing blocks, and no bit is
 //! another one: every all-reduce and every strategy in worlds whose credits are far below what they send.
 
-use crate::collectives::{Coarse, all_in, collectives, rough, try_in};
+use crate::collectives::{Coarse, SEGMENT, all_in, collectives, rough, try_in};
 use crate::scene::{Scene, digests};
 use recipe::Strategy;
 use record::{LaneId, Nanos, Phase, Rank};
@@ -57,14 +57,14 @@ fn every_all_reduce_ends_with_the_same_bits_however_little_room_there_is() {
     }
 }
 
-/// A ring cuts such chunks into segments of 256 KiB, more than may be on their way at once.
+/// A ring cuts such chunks into segments of 512 KiB, more than may be on their way at once.
 #[test]
 fn long_chunks_of_a_ring_need_no_room_for_their_segments() {
     let ring = collectives().remove(0);
-    for (p, n) in [(2, 2 * 17 * 65_536 + 3), (3, 3 * 3 * 65_536 - 2)] {
+    for (p, n) in [(2, 2 * 17 * SEGMENT + 3), (3, 3 * 3 * SEGMENT - 2)] {
         let sums = all_in(n, &ring.1, rough);
         let free = bits(&try_in(&World::new(1), p, &sums, CODECS[0].1).unwrap());
-        for window in [1, 256 << 10, 513 << 10] {
+        for window in [1, 512 << 10, 1025 << 10] {
             let outcome = try_in(&narrow(window), p, &sums, CODECS[0].1).unwrap();
             assert!(bits(&outcome) == free, "{p} places, {window} bytes");
         }

@@ -1,7 +1,7 @@
 //! How long each all-reduce takes on a link of known latency and bandwidth, against the formula in its file: to the
 //! nanosecond where that is exact.
 
-use crate::collectives::{all_in, collectives, own, run_in};
+use crate::collectives::{SEGMENT, all_in, collectives, own, run_in};
 use record::Nanos;
 use std::sync::Arc;
 use strategies::collective::{
@@ -85,7 +85,7 @@ const ELEMENTS: usize = 20160;
 fn a_ring_takes_what_its_file_says() {
     exact(Ring, &ALL, ELEMENTS, Sums::Cost);
     // Three segments in each chunk.
-    exact(Ring, &[3], 3 * 3 * 65_536, Sums::Cost);
+    exact(Ring, &[3], 3 * 3 * SEGMENT, Sums::Cost);
 }
 
 #[test]

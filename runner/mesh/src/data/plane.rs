@@ -8,6 +8,7 @@ use super::window::{Ending, WINDOW, Window};
 use crate::handshake::{End, Plane};
 use crate::shared_memory::{Joining, MemoryFault, Sharing, Size, write_packets_into};
 use crate::socket::{Endpoint, Proven, SocketFile, bind, introduce};
+use crate::socket_buffers::size_send_buffers;
 use crate::thread::PlaneThread;
 use crate::unproven::Unproven;
 use crate::{Briefing, Member, MeshError, Secret, directory};
@@ -313,6 +314,7 @@ impl Opening {
                 self.link(peer, proven.map_err(|error| blamed(peer, error))?, &mut queues);
                 unreached.remove(&peer);
             }
+            size_send_buffers(self.peers.values());
             let _ = arriving.wait_for(BTreeSet::is_empty).await;
             joined(self.shared.sharing.clone()).await
         };
