@@ -208,11 +208,15 @@ impl<'a> Wire<'a> {
         clock.timed(Phase::Reduce, Work::Reduce(into.len()), || codec.decode_add(packet, into))
     }
 
-    /// Encodes the sum of a packet and `x`, which stays as it is; counted as [`Phase::Reduce`]. Only under [`Guarantee::Exact`].
-    pub(crate) fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
+    /// Makes the sum of a packet and `x`, which travels on; counted as [`Phase::Reduce`]. Returns it encoded where the codec does both in one
+    /// pass, and `x` is as it was; else `x` is the sum.
+    pub(crate) fn pass_sum(&mut self, packet: &Packet, x: &mut [f32]) -> Result<Option<Packet>, StepError> {
         let Lane { codecs, clock, .. } = &mut *self.lane;
         let codec = codecs.of(self.content);
-        clock.timed(Phase::Reduce, Work::Reduce(x.len()), || codec.encode_sum(slot, packet, x))
+        clock.timed(Phase::Reduce, Work::Reduce(x.len()), || match codec.encode_sum(packet, x) {
+            Some(sum) => sum.map(Some),
+            None => codec.decode_add(packet, x).map(|()| None),
+        })
     }
 
     /// Counts the encoding of a sum that was encoded when it was made.

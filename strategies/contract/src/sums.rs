@@ -44,8 +44,8 @@ pub fn all_lengths<W: TestWorld>(ranks: u32) {
             &Hierarchical::of_neighbours(2),
         ];
         let ranks = place.ranks as usize;
-        // Of the last one, two ranks have chunks of more than one segment of a ring.
-        let lengths = [0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 1, 300_001];
+        // Of the last one, up to four ranks have chunks of more than one segment of a ring.
+        let lengths = [0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 1, 600_001];
         let cases = collectives.into_iter().flat_map(|by| lengths.map(|length| (by, length)));
         for (step, (collective, length)) in (1..).zip(cases) {
             let mut vector = own(place.rank.0, length);

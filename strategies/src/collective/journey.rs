@@ -10,8 +10,8 @@
 //!   then every message that is complete leaves, in order, as long as the receiver has room
 //! ```
 //!
-//! A partial sum that the codec leaves exact goes straight into the packet that passes it on: `x` keeps the place's own share until the
-//! complete sum comes round.
+//! Where nothing is coded, a partial sum is written straight into the packet that passes it on: `x` keeps the place's own share until
+//! the complete sum arrives.
 //!
 //! The second line hides latencies and sums behind transfers; the first one keeps places from waiting for each other,
 //! however little room there is. A place that waits for room for message m has received m messages, and waits until
@@ -19,7 +19,6 @@
 //! way already, so that it waits, if it waits, for room for a message before m. Round the ring, the numbers of these
 //! messages fall: they cannot come back to m.
 
-use crate::compress::{Guarantee, Slot};
 use crate::vector::piece;
 use crate::{GroupRank, Packet, StepError, Tag, Wire};
 use std::collections::VecDeque;
@@ -132,17 +131,13 @@ impl<'a, 'b> Journey<'a, 'b> {
     }
 
     fn encode(&mut self, segment: usize, round: usize, mine: Range<usize>) -> Result<Packet, StepError> {
-        let slot = self.slot(segment, round, mine.start);
+        let slot = self.wire.slot(self.right(), self.tag(segment, round), mine.start);
         let packet = self.wire.encode(slot, &self.x[mine.clone()]);
         if round + 1 == self.places() {
             // The owner adopts what the others will decode, or the ranks would drift apart under a lossy codec.
             self.wire.adopt(&packet, &mut self.x[mine])?;
         }
         Ok(packet)
-    }
-
-    fn slot(&self, segment: usize, round: usize, at: usize) -> Slot {
-        self.wire.slot(self.right(), self.tag(segment, round), at)
     }
 
     /// The next message leaves, as soon as there is room for it.
@@ -170,11 +165,10 @@ impl<'a, 'b> Journey<'a, 'b> {
         let left = self.wire.group().after(self.places() - 1);
         let tag = self.tag(segment, round);
         let arriving = self.span(segment, round + 1);
-        if round + 2 < self.places() && self.wire.guarantee() == Guarantee::Exact {
+        if round + 2 < self.places() {
             let packet = self.wire.recv_packet(left, tag)?;
-            let slot = self.slot(segment, round + 1, arriving.start);
-            let sum = self.wire.encode_sum(slot, &packet, &self.x[arriving])?;
-            self.complete(segment, round, Content::Sum(sum));
+            let sum = self.wire.pass_sum(&packet, &mut self.x[arriving])?;
+            self.complete(segment, round, sum.map_or(Content::Vector, Content::Sum));
             return Ok(());
         }
         if round + 1 < self.places() {

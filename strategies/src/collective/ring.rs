@@ -41,7 +41,7 @@
 //!
 //! Time: for up to 4 segments of a chunk, that of a [`PipelinedRing`](super::PipelinedRing) with as many; with one,
 //! 2 (p - 1) (alpha + c beta) + (p - 1) c gamma for chunks of c elements. Exact where p divides n and the segments are
-//! equal.
+//! equal; above 4 segments a lower bound, since the next four leave when the first have come round.
 //!
 //! Order of sums: chunk c is added in the order c, c + 1, ..., c - 1 (mod p), whatever its segments.
 //!

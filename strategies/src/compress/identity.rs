@@ -36,10 +36,10 @@ impl Compressor for Identity {
         Ok(())
     }
 
-    fn encode_sum(&mut self, _: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
-        check(packet, x.len())?;
+    fn encode_sum(&self, packet: &Packet, x: &[f32]) -> Option<Result<Packet, StepError>> {
         let fill = |sum: &mut [u8]| arithmetic::sum_bytes(sum, x, &packet.0);
-        Ok(Buffers::of_process().packet(packet.0.len(), fill))
+        let sum = || Buffers::of_process().packet(packet.0.len(), fill);
+        Some(check(packet, x.len()).map(|()| sum()))
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -96,10 +96,10 @@ mod tests {
     fn a_sum_that_passes_through_is_that_of_adding_and_encoding() {
         let packet = Identity.encode(SLOT, &[1.0, f32::MIN_POSITIVE, -0.0]);
         let mut x = [0.5, 1.0, -0.0];
-        let passing = Identity.encode_sum(SLOT, &packet, &x).unwrap();
+        let passing = Identity.encode_sum(&packet, &x).unwrap().unwrap();
         Identity.decode_add(&packet, &mut x).unwrap();
         assert_eq!(passing, Identity.encode(SLOT, &x));
-        let refused = Identity.encode_sum(SLOT, &packet, &x[1..]);
-        assert_eq!(refused, Err(StepError::Packet { bytes: 12, elements: 2 }));
+        let refused = Identity.encode_sum(&packet, &x[1..]);
+        assert_eq!(refused, Some(Err(StepError::Packet { bytes: 12, elements: 2 })));
     }
 }

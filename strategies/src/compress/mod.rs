@@ -100,12 +100,10 @@ pub trait Compressor: Send {
         crate::vector::add(into, &decoded);
         Ok(())
     }
-    /// The packet of a sum that only passes through here: of what `decode_add` would make of `x`, which stays as it is. Asked for only
-    /// under [`Guarantee::Exact`].
-    fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
-        let mut sum = x.to_vec();
-        self.decode_add(packet, &mut sum)?;
-        Ok(self.encode(slot, &sum))
+    /// Encodes the sum of a packet and `x`, which stays as it is, in one pass: the bits that `decode_add` into `x` and `encode` would give.
+    /// `None` where that saves nothing.
+    fn encode_sum(&self, _packet: &Packet, _x: &[f32]) -> Option<Result<Packet, StepError>> {
+        None
     }
     /// How many elements a packet of its own holds: what would have travelled without it is four times that, and a server learns
     /// from it how much of a gradient has come.
@@ -150,8 +148,8 @@ impl Compressor for Box<dyn Compressor> {
         self.as_ref().decode_add(packet, into)
     }
 
-    fn encode_sum(&mut self, slot: Slot, packet: &Packet, x: &[f32]) -> Result<Packet, StepError> {
-        self.as_mut().encode_sum(slot, packet, x)
+    fn encode_sum(&self, packet: &Packet, x: &[f32]) -> Option<Result<Packet, StepError>> {
+        self.as_ref().encode_sum(packet, x)
     }
 
     fn elements(&self, packet: &Packet) -> usize {

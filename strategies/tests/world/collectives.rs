@@ -179,7 +179,7 @@ pub(crate) fn rough(rank: Rank, elements: usize) -> Vector {
 /// More segments than are on their way at once, the last ones of unequal length.
 #[test]
 fn the_ring_adds_each_chunk_in_its_stated_order_however_long_it_is() {
-    for (p, n) in [(2, 2 * 17 * SEGMENT + 3), (3, 3 * 18 * SEGMENT - 2), (5, 5 * 2 * SEGMENT + 1)] {
+    for (p, n) in [(2, 2 * 5 * SEGMENT + 3), (3, 3 * 6 * SEGMENT - 2), (5, 5 * 2 * SEGMENT + 1)] {
         let sums = all_in(n, &(Arc::new(Ring) as Arc<dyn CollectiveAlgorithm>), rough);
         let outcome = run_in(&World::new(1), p, &sums, || Box::new(Identity));
         let vectors: Vec<Vector> = (0..p as u32).map(|rank| rough(Rank(rank), n)).collect();

@@ -61,7 +61,7 @@ fn every_all_reduce_ends_with_the_same_bits_however_little_room_there_is() {
 #[test]
 fn long_chunks_of_a_ring_need_no_room_for_their_segments() {
     let ring = collectives().remove(0);
-    for (p, n) in [(2, 2 * 17 * SEGMENT + 3), (3, 3 * 3 * SEGMENT - 2)] {
+    for (p, n) in [(2, 2 * 5 * SEGMENT + 3), (3, 3 * 6 * SEGMENT - 2)] {
         let sums = all_in(n, &ring.1, rough);
         let free = bits(&try_in(&World::new(1), p, &sums, CODECS[0].1).unwrap());
         for window in [1, 512 << 10, 1025 << 10] {

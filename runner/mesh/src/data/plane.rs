@@ -314,7 +314,10 @@ impl Opening {
                 self.link(peer, proven.map_err(|error| blamed(peer, error))?, &mut queues);
                 unreached.remove(&peer);
             }
-            size_send_buffers(self.peers.values());
+            let sized = size_send_buffers(self.peers.values());
+            if sized < self.peers.len() {
+                tracing::debug!(rank = %me, sized, peers = self.peers.len(), "send buffers are as the system has them");
+            }
             let _ = arriving.wait_for(BTreeSet::is_empty).await;
             joined(self.shared.sharing.clone()).await
         };
