@@ -16,7 +16,7 @@ pub(crate) struct Visit {
     pub(crate) document: String,
 }
 
-const DEADLINE: Duration = Duration::from_secs(240);
+const DEADLINE: Duration = Duration::from_mins(4);
 
 /// The browser to use; none where there is none, and that may be.
 pub(crate) fn browser() -> Option<PathBuf> {

@@ -62,8 +62,9 @@ mod tests {
         let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
         let _listeners = [&here, &there].map(|path| UnixListener::bind(path).unwrap());
         let [one, two, other] = [&here, &here, &there].map(|path| UnixStream::connect(path).unwrap());
-        let sockets = [&one, &two, &other];
-        sockets.iter().for_each(|socket| sockopt::set_socket_send_buffer_size(socket, 1 << 14).unwrap());
+        for socket in [&one, &two, &other] {
+            sockopt::set_socket_send_buffer_size(socket, 1 << 14).unwrap();
+        }
         let size = |socket: &UnixStream| sockopt::socket_send_buffer_size(socket).unwrap();
         let before = size(&other);
         assert_eq!(size_send_buffers(&[Endpoint::Ipc(here)]), 2);
