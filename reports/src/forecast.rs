@@ -16,19 +16,22 @@
 //!
 //! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
 
+mod computing;
 mod groups;
 mod measured;
 
+pub use computing::{Computing, Passes};
 pub use measured::{Measured, measured};
 
+use computing::LayerTimes;
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{RingExchange, StageError, Stages};
 use predict::schedule::{LayerTime, StepProfile, TimeLine};
 use predict::{all_reduce, elastic, schedule};
 use recipe::{
-    Codec, Collective, Compression, ComputeSplit, ReduceOrder, Role, RunSpec, Schedule, Strategy,
-    SyncVariant, WeightedLayer,
+    Codec, Collective, Compression, ReduceOrder, Role, RunSpec, Schedule, Strategy, SyncVariant,
+    WeightedLayer,
 };
 use std::num::NonZeroU32;
 
@@ -55,89 +58,6 @@ impl Forecast {
 /// Why a step is not predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoModel(pub String);
-
-/// What a worker computes in a step, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Computing {
-    /// Forward pass, backward pass and update.
-    pub step: f64,
-    /// How it is divided, if that was measured; else as the recipe gives it.
-    pub passes: Option<Passes>,
-}
-
-/// How the computing of a step is divided, in any unit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Passes {
-    /// Not negative.
-    pub forward: f64,
-    /// Of all layers together; not negative.
-    pub backward: f64,
-    /// Of the weights; not negative.
-    pub update: f64,
-    /// How the backward pass is divided among the layers with weights, from the input on, in any unit. If empty, layers take time in
-    /// the proportion of their arithmetic.
-    pub layers: Vec<f64>,
-}
-
-/// The computing of a step as MG-WFBP's time line has it, in seconds.
-struct LayerTimes {
-    forward: f64,
-    /// Of each layer with weights, from the input on.
-    backward: Vec<f64>,
-    update: f64,
-}
-
-impl Computing {
-    /// Computing of which only its length is known.
-    pub fn of_step(seconds: f64) -> Self {
-        Self { step: seconds, passes: None }
-    }
-
-    fn layers(&self, spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> LayerTimes {
-        let stated;
-        let passes = match &self.passes {
-            Some(passes) if passes.whole() > 0.0 => passes,
-            Some(_) | None => {
-                stated = Passes::stated(spec, weighted);
-                &stated
-            }
-        };
-        let second = self.step / passes.whole();
-        let arithmetic = || weighted.iter().map(|layer| layer.backward_flops as f64).collect();
-        // Where operations are not known, each layer has as many as any other.
-        let equal = || vec![1.0; weighted.len()];
-        let measured = Some(&passes.layers).filter(|layers| layers.len() == weighted.len()).cloned();
-        let parts = measured.unwrap_or_else(arithmetic);
-        let parts = if parts.iter().sum::<f64>() > 0.0 { parts } else { equal() };
-        let whole: f64 = parts.iter().sum();
-        // Of several pieces of a batch, only the last one's backward pass has messages beside it.
-        let pieces = f64::from(spec.train.accumulate.max(1));
-        let backward = passes.backward * second / pieces;
-        LayerTimes {
-            forward: passes.forward * second + backward * (pieces - 1.0),
-            backward: parts.iter().map(|part| backward * part / whole).collect(),
-            update: passes.update * second,
-        }
-    }
-}
-
-impl Passes {
-    /// As the recipe gives them. Where it gives none, the backward pass takes twice the forward pass, less where layers are frozen.
-    fn stated(spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> Self {
-        let (forward, backward, update) = match spec.emulation.compute.map(|compute| compute.split) {
-            Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
-            Some(ComputeSplit::Measured) | None => {
-                let [forward, backward] = shares_of_passes(weighted);
-                (forward, backward, 0.0)
-            }
-        };
-        Self { forward, backward, update, layers: Vec::new() }
-    }
-
-    fn whole(&self) -> f64 {
-        self.forward + self.backward + self.update
-    }
-}
 
 impl From<StageError> for NoModel {
     fn from(error: StageError) -> Self {
@@ -243,14 +163,6 @@ fn sum_of(line: &TimeLine) -> f64 {
     line.messages.iter().map(|message| message.end - message.begin).sum()
 }
 
-/// The parts of a step's operations that the forward and the backward pass have: a third and two thirds unless layers are frozen.
-fn shares_of_passes(layers: &[WeightedLayer<'_>]) -> [f64; 2] {
-    let sum = |of: fn(&WeightedLayer<'_>) -> u64| layers.iter().map(of).sum::<u64>() as f64;
-    let (forward, backward) = (sum(|layer| layer.flops), sum(|layer| layer.backward_flops));
-    let all = forward + backward;
-    if all > 0.0 { [forward / all, backward / all] } else { [1.0 / 3.0, 2.0 / 3.0] }
-}
-
 /// Seconds of communication in one step, and when they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Exchange {
@@ -343,7 +255,9 @@ fn exact(spec: &RunSpec) -> Result<(), NoModel> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use recipe::{Compute, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape};
+    use recipe::{
+        Compute, ComputeSplit, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape,
+    };
     use std::time::Duration;
 
     /// Three layers of a hundred thousand, ten thousand and a hundred weights.

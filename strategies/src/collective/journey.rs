@@ -160,7 +160,7 @@ impl<'a, 'b> Journey<'a, 'b> {
         Ok(())
     }
 
-    /// Receives a segment of a round: adds it, or relays it and takes it over.
+    /// Receives a segment of a round: adds it to a sum that travels on or is complete here, or relays it and takes it over.
     fn arrive(&mut self, segment: usize, round: usize) -> Result<(), StepError> {
         let left = self.wire.group().after(self.places() - 1);
         let tag = self.tag(segment, round);

@@ -3,11 +3,14 @@
 //! The thread of the plane adds messages and never waits; lanes take them out. A message's credits return to the sender
 //! when it is taken out, so the size of the inbox is bounded.
 
+mod arrived;
+
 use super::direct::{Line, Reading, machine_time};
 use super::presence::Presence;
-use super::waiting::{Spin, Waiting};
-use super::window::{Limits, cost};
+use super::waiting::Spin;
+use super::window::Limits;
 use crate::shared_memory::{Bells, Sharing};
+use arrived::Arrived;
 use record::{Nanos, Rank};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,45 +25,12 @@ pub(super) struct Inbox {
     me: Rank,
     /// Of each peer.
     limits: Limits,
-    state: Mutex<State>,
+    arrived: Mutex<Arrived>,
     /// One for each kind, because each kind has one lane; in shared memory, if there is any.
     bells: Bells,
     sharing: Option<Arc<Sharing>>,
     /// How long a lane reads its bell before it sleeps.
     spin: Spin,
-}
-
-struct State {
-    kinds: [Sorted; Kind::ALL.len()],
-    peers: Vec<Peer>,
-    /// The error that every wait returns from now on.
-    ended: Option<StepError>,
-    arrivals: u64,
-}
-
-struct Sorted {
-    /// By sender; each message with its arrival.
-    queues: Vec<VecDeque<(Arrival, Envelope)>>,
-    waiting: Waiting,
-}
-
-/// When a message arrived, by the machine's time, and which one it was.
-type Arrival = (Nanos, u64);
-
-struct Peer {
-    presence: Presence,
-    /// Whether what it sends vanishes.
-    dropped: bool,
-    /// Credits of messages in the inbox.
-    held: u64,
-    /// Credits of messages that were taken out, not returned yet.
-    taken: u64,
-    /// Whether the sender waits for credits.
-    eager: bool,
-    /// When the last chunk of a long message arrived: a wait for it is extended while it moves.
-    moved: Option<Instant>,
-    /// Messages that pass no socket.
-    line: Option<Line>,
 }
 
 /// Credits to return, and to whom.
@@ -69,33 +39,17 @@ pub(super) type Return = Option<(Rank, u64)>;
 impl Inbox {
     /// The inbox of `me` among `ranks` ranks.
     pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
-        let sorted = || Sorted { queues: vec![VecDeque::new(); ranks], waiting: Waiting::default() };
-        let peer = || Peer {
-            presence: Presence::Here,
-            dropped: false,
-            held: 0,
-            taken: 0,
-            eager: false,
-            moved: None,
-            line: None,
-        };
-        let state = State {
-            kinds: std::array::from_fn(|_| sorted()),
-            peers: (0..ranks).map(|_| peer()).collect(),
-            ended: None,
-            arrivals: 0,
-        };
         let (bells, sharing, spin) = (Bells::default(), None, Spin::none());
-        Self { me, limits, state: Mutex::new(state), bells, sharing, spin }
+        Self { me, limits, arrived: Mutex::new(Arrived::new(ranks)), bells, sharing, spin }
     }
 
     /// The same of a rank that reads the lines of its peers.
     pub(super) fn reading(mut self, reading: &Reading) -> Self {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let arrived = self.arrived.get_mut().unwrap_or_else(PoisonError::into_inner);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Where ranks share cores, reading keeps the one that is waited for from running.
-        self.spin = if cores >= state.peers.len() { Spin::longest() } else { Spin::none() };
-        for (from, peer) in (0..).map(Rank).zip(&mut state.peers).filter(|(from, _)| *from != self.me) {
+        self.spin = if cores >= arrived.peers.len() { Spin::longest() } else { Spin::none() };
+        for (from, peer) in (0..).map(Rank).zip(&mut arrived.peers).filter(|(from, _)| *from != self.me) {
             peer.line = Some(Line::new(from, reading.clone()));
         }
         self.sharing = Some(reading.sharing.clone());
@@ -108,24 +62,24 @@ impl Inbox {
 
     /// Whether a peer has the credits for a message of `size` bytes.
     pub(super) fn admits(&self, from: Rank, size: u64) -> bool {
-        let mut state = self.lock();
-        state.take_from_line(from, self.limits.window);
-        state.peers[from.index()].admits(size, self.limits.window)
+        let mut arrived = self.lock();
+        arrived.take_from_line(from, self.limits.window);
+        arrived.peers[from.index()].admits(size, self.limits.window)
     }
 
     /// Adds a complete message that came through the socket, or from this rank.
     pub(super) fn deliver(&self, envelope: Envelope) {
         let mut kinds = vec![envelope.tag.kind];
         let from = envelope.from;
-        let mut state = self.lock();
-        kinds.extend(state.take_from_line(from, self.limits.window));
-        state.add(machine_time(), envelope);
-        if let Some(line) = &mut state.peers[from.index()].line {
+        let mut arrived = self.lock();
+        kinds.extend(arrived.take_from_line(from, self.limits.window));
+        arrived.add(machine_time(), envelope);
+        if let Some(line) = &mut arrived.peers[from.index()].line {
             line.pass();
         }
         // Their sender rang for them when they could not be taken yet.
-        kinds.extend(state.take_from_line(from, self.limits.window));
-        drop(state);
+        kinds.extend(arrived.take_from_line(from, self.limits.window));
+        drop(arrived);
         for kind in kinds {
             self.bells().of(kind).ring(from);
         }
@@ -134,16 +88,16 @@ impl Inbox {
     /// Notes that a chunk of a message arrived. Of one that will vanish it prolongs no wait.
     pub(super) fn moves(&self, from: Rank) {
         let now = Instant::now();
-        let mut state = self.lock();
-        let peer = &mut state.peers[from.index()];
+        let mut arrived = self.lock();
+        let peer = &mut arrived.peers[from.index()];
         peer.moved = Some(now).filter(|_| !peer.dropped).or(peer.moved);
     }
 
     /// Lets vanish what a peer has sent and has not arrived, and whatever it sends from now on.
     pub(super) fn drop_link(&self, from: Rank) {
-        let mut state = self.lock();
-        state.take_from_line(from, self.limits.window);
-        state.peers[from.index()].dropped = true;
+        let mut arrived = self.lock();
+        arrived.take_from_line(from, self.limits.window);
+        arrived.peers[from.index()].dropped = true;
     }
 
     /// Whether what a peer sends vanishes.
@@ -153,9 +107,9 @@ impl Inbox {
 
     /// The sender waits for credits: those that are returned to it at once.
     pub(super) fn want(&self, from: Rank) -> Return {
-        let mut state = self.lock();
-        state.take_from_line(from, self.limits.window);
-        let peer = &mut state.peers[from.index()];
+        let mut arrived = self.lock();
+        arrived.take_from_line(from, self.limits.window);
+        let peer = &mut arrived.peers[from.index()];
         peer.eager = peer.held > 0;
         let taken = std::mem::take(&mut peer.taken);
         (taken > 0).then_some((from, taken))
@@ -163,10 +117,10 @@ impl Inbox {
 
     /// Records that a peer is gone.
     pub(super) fn depart(&self, peer: Rank, presence: Presence) {
-        let mut state = self.lock();
-        state.take_from_line(peer, self.limits.window);
-        state.peers[peer.index()].presence.depart(presence);
-        drop(state);
+        let mut arrived = self.lock();
+        arrived.take_from_line(peer, self.limits.window);
+        arrived.peers[peer.index()].presence.depart(presence);
+        drop(arrived);
         self.bells().ring_all();
     }
 
@@ -180,8 +134,8 @@ impl Inbox {
     pub(super) fn take(&self, from: Rank, tag: Tag) -> Result<(Envelope, Return), StepError> {
         let wanted = Wanted::Message(tag);
         let kind = tag.kind as usize;
-        self.wait(tag.kind, Some(from), wanted, |state| {
-            let queue = &mut state.kinds[kind].queues[from.index()];
+        self.wait(tag.kind, Some(from), wanted, |arrived| {
+            let queue = &mut arrived.kinds[kind].queues[from.index()];
             match queue.front() {
                 Some((_, envelope)) if envelope.tag != tag => Some(Err(StepError::Unexpected {
                     rank: self.me,
@@ -190,7 +144,7 @@ impl Inbox {
                     got: envelope.tag,
                 })),
                 Some(_) => queue.pop_front().map(|(_, envelope)| Ok(envelope)),
-                None => state.peers[from.index()].presence.gone().then(|| Err(self.gone(from, wanted))),
+                None => arrived.peers[from.index()].presence.gone().then(|| Err(self.gone(from, wanted))),
             }
         })
     }
@@ -198,14 +152,14 @@ impl Inbox {
     /// The oldest message of a kind, which only `senders` send.
     pub(super) fn take_any(&self, kind: Kind, senders: Senders<'_>) -> Result<(Envelope, Return), StepError> {
         let wanted = Wanted::Any(kind);
-        self.wait(kind, None, wanted, |state| {
-            let queues = &mut state.kinds[kind as usize].queues;
+        self.wait(kind, None, wanted, |arrived| {
+            let queues = &mut arrived.kinds[kind as usize].queues;
             let heads = queues.iter_mut().filter(|queue| !queue.is_empty());
             let oldest = heads.min_by_key(|queue| queue.front().map(|(arrival, _)| *arrival));
             if let Some((_, envelope)) = oldest.and_then(VecDeque::pop_front) {
                 return Some(Ok(envelope));
             }
-            let gone = state.no_peer_left(self.me, senders)?;
+            let gone = arrived.no_peer_left(self.me, senders)?;
             Some(Err(self.gone(gone, wanted)))
         })
     }
@@ -216,36 +170,36 @@ impl Inbox {
         kind: Kind,
         from: Option<Rank>,
         wanted: Wanted,
-        mut look: impl FnMut(&mut State) -> Option<Result<Envelope, StepError>>,
+        mut look: impl FnMut(&mut Arrived) -> Option<Result<Envelope, StepError>>,
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
         let bell = self.bells().of(kind);
         loop {
             let seen = bell.rung();
-            let mut state = self.lock();
-            state.take_from_lines(from, self.limits.window);
-            if let Some(reason) = &state.ended {
+            let mut arrived = self.lock();
+            arrived.take_from_lines(from, self.limits.window);
+            if let Some(reason) = &arrived.ended {
                 return Err(reason.clone());
             }
-            if let Some(seen) = look(&mut state) {
+            if let Some(seen) = look(&mut arrived) {
                 return seen.map(|envelope| {
-                    let back = state.consume(self.me, &envelope, self.limits.window / RETURNED);
+                    let back = arrived.consume(self.me, &envelope, self.limits.window / RETURNED);
                     (envelope, back)
                 });
             }
-            let quiet = state.moved(from).map_or(begin, |moved| moved.max(begin));
+            let quiet = arrived.moved(from).map_or(begin, |moved| moved.max(begin));
             let left = self.limits.patience.saturating_sub(quiet.elapsed());
             if left.is_zero() {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
             }
             if self.spin.may_go_on(begin) {
-                drop(state);
+                drop(arrived);
                 self.spin.until_rung(bell, seen, begin);
                 continue;
             }
-            state.kinds[kind as usize].waiting.enter(from, bell);
-            drop(state);
+            arrived.kinds[kind as usize].waiting.enter(from, bell);
+            drop(arrived);
             bell.sleep(seen, left);
             self.lock().kinds[kind as usize].waiting.leave(bell);
         }
@@ -255,99 +209,14 @@ impl Inbox {
         StepError::Gone { rank: self.me, peer, wanted }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Peer {
-    fn admits(&self, size: u64, window: u64) -> bool {
-        let open = self.held + self.taken;
-        open == 0 || open + cost(size) <= window
-    }
-}
-
-impl State {
-    /// Adds a message, unless it vanishes: then its credits return as if it had been taken out.
-    fn add(&mut self, arrived: Nanos, envelope: Envelope) {
-        let from = envelope.from.index();
-        let cost = cost(envelope.packet.0.len() as u64);
-        if self.peers[from].dropped {
-            self.peers[from].taken += cost;
-            return;
-        }
-        self.arrivals += 1;
-        // Those of the rank's own messages are never looked at.
-        self.peers[from].held += cost;
-        self.kinds[envelope.tag.kind as usize].queues[from].push_back(((arrived, self.arrivals), envelope));
-    }
-
-    /// Takes the messages on the line from a peer; returns their kinds.
-    fn take_from_line(&mut self, from: Rank, window: u64) -> Vec<Kind> {
-        let mut kinds = Vec::new();
-        let Some(mut line) = self.peers[from.index()].line.take() else { return kinds };
-        while let Some((written, envelope)) = line.next(|size| self.peers[from.index()].admits(size, window))
-        {
-            kinds.push(envelope.tag.kind);
-            self.add(written, envelope);
-        }
-        self.peers[from.index()].line = Some(line);
-        kinds
-    }
-
-    /// Takes the messages on the line from a peer, or on all lines.
-    fn take_from_lines(&mut self, from: Option<Rank>, window: u64) {
-        if let Some(from) = from {
-            self.take_from_line(from, window);
-            return;
-        }
-        let mut pass = || {
-            let peers = (0..self.peers.len() as u32).map(Rank);
-            peers.map(|peer| self.take_from_line(peer, window).len()).sum::<usize>()
-        };
-        // What was written before something that the first pass found, on a line that it had passed, is found by the second: so
-        // the oldest is among them.
-        if pass() > 0 {
-            pass();
-        }
-    }
-
-    /// Accounts for a message that was taken out. Returns credits when `many` have come together, or when the sender waits
-    /// for them.
-    fn consume(&mut self, me: Rank, envelope: &Envelope, many: u64) -> Return {
-        if envelope.from == me {
-            return None;
-        }
-        let cost = cost(envelope.packet.0.len() as u64);
-        let peer = &mut self.peers[envelope.from.index()];
-        peer.held -= cost;
-        peer.taken += cost;
-        let now = peer.eager || peer.taken >= many;
-        peer.eager &= peer.held > 0;
-        now.then(|| (envelope.from, std::mem::take(&mut peer.taken)))
-    }
-
-    /// When a chunk last arrived from a peer, or from any.
-    fn moved(&self, from: Option<Rank>) -> Option<Instant> {
-        match from {
-            Some(from) => self.peers[from.index()].moved,
-            None => self.peers.iter().filter_map(|peer| peer.moved).max(),
-        }
-    }
-
-    /// The peer because of which no message can arrive any more: one that was lost, or the last one if all have left.
-    fn no_peer_left(&self, me: Rank, senders: Senders<'_>) -> Option<Rank> {
-        let sends = |rank: Rank| rank != me && senders.contains(rank);
-        let others = || (0..).map(Rank).zip(&self.peers).filter(|(rank, _)| sends(*rank));
-        let lost = others().find(|(_, peer)| peer.presence == Presence::Lost);
-        let all_left = || others().all(|(_, peer)| peer.presence.gone());
-        lost.or_else(|| if all_left() { others().last() } else { None }).map(|(rank, _)| rank)
+    fn lock(&self) -> MutexGuard<'_, Arrived> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::WINDOW;
+    use super::super::window::{WINDOW, cost};
     use super::*;
     use bytes::Bytes;
     use std::sync::Arc;
