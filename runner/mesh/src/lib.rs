@@ -40,5 +40,6 @@ pub mod fuzz_targets {
     pub use crate::control::control_message;
     pub use crate::data::data_frames;
 }
+pub use socket_buffers::size_send_buffer;
 pub use timer::PreciseTimer;
 pub use wire_format::wire_format;

@@ -1,11 +1,11 @@
 //! Send buffers of the data plane's sockets, sized for a segment of a ring. `zeromq` leaves those of Unix sockets as the system has them
 //! (208 KiB on Linux), so that the plane's thread sleeps in the middle of a segment until the peer has read; those of TCP it sets to
-//! 4 MiB, which no cache holds. Between hosts, the hop from a rank to its agent is sized so, and the others are the agents' own.
+//! 4 MiB, which no cache holds.
 
 use crate::socket::Endpoint;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, sockopt};
-use std::fs;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::{fs, io};
 
 /// Bytes that a socket takes before its peer reads them: a segment. Linux grants at most `net.core.wmem_max`, and doubles it for its own
 /// bookkeeping.
@@ -17,7 +17,15 @@ pub(crate) fn size_send_buffers<'a>(endpoints: impl IntoIterator<Item = &'a Endp
     let peers: Vec<SocketAddrAny> = endpoints.into_iter().filter_map(address).collect();
     let is_peer = |socket: &OwnedFd| matches!(getpeername(socket), Ok(Some(peer)) if peers.contains(&peer));
     let connected = sockets().into_iter().filter_map(duplicate).filter(is_peer);
-    connected.filter(|socket| sockopt::set_socket_send_buffer_size(socket, SEND_BUFFER).is_ok()).count()
+    connected.filter(|socket| size_send_buffer(socket).is_ok()).count()
+}
+
+/// Sets the send buffer of a socket that leads to a rank's data plane.
+///
+/// # Errors
+/// It is no socket.
+pub fn size_send_buffer(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_send_buffer_size(socket, SEND_BUFFER)?)
 }
 
 /// The address as the system tells it; `None` of a path that is too long for a socket.

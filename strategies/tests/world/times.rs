@@ -88,6 +88,21 @@ fn a_ring_takes_what_its_file_says() {
     exact(Ring, &[3], 3 * 3 * SEGMENT, Sums::Cost);
 }
 
+/// A chunk is encoded p - 1 times as a partial sum, also where it only passes through, and once complete; p - 1 chunks are decoded.
+#[test]
+fn a_ring_counts_the_encoding_of_sums_that_pass_through() {
+    let ring: Arc<dyn CollectiveAlgorithm> = Arc::new(Ring);
+    let world = World {
+        costs: Costs { code: 3.0, ..Costs::default() },
+        link: Link { latency: Nanos(0), nanos_per_byte: 0.0 },
+        ..World::new(1)
+    };
+    for p in ALL.into_iter().filter(|p| *p > 1) {
+        let time = run_in(&world, p, &all_in(ELEMENTS, &ring, own), || Box::new(Identity)).time;
+        assert_eq!(time, Nanos((3 * (2 * p - 1) * ELEMENTS / p) as u64), "{p} places");
+    }
+}
+
 #[test]
 fn a_pipelined_ring_takes_what_its_file_says() {
     for segments in [1, 2, 4] {

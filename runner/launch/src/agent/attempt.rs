@@ -161,7 +161,11 @@ impl HostedAttempt {
                     Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | WouldBlock) => {
                         tokio::time::sleep(LOOK).await;
                     }
-                    connected => return connected,
+                    Ok(socket) => {
+                        mesh::size_send_buffer(&socket)?;
+                        return Ok(socket);
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         };
