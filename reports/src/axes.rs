@@ -1,11 +1,8 @@
 //! The axes of a sweep's conditions: their values, and where each condition lies on them.
 
-use crate::study::Study;
+use comparison::study::Study;
 use recipe::{AxisValue, is_searched};
 use std::collections::BTreeMap;
-
-/// Path of the axis whose values are the sweeps of a page of several; no key of a recipe is called like that.
-pub(crate) const SWEEP_AXIS: &str = "sweep";
 
 /// An axis of conditions.
 #[derive(Clone, Debug)]
@@ -108,9 +105,9 @@ fn columns<'a>(study: &Study<'a>) -> Vec<Vec<&'a AxisValue>> {
     let candidates = first.map_or(&[][..], |cell| &cells[cell.index].axes);
     let value = |cell: usize, path: &str| cells[cell].axes.iter().find(|value| value.path == path);
     let column = |path: &str| -> Option<Vec<&'a AxisValue>> {
-        let of_condition = |condition: &crate::study::Condition| {
+        let of_condition = |condition: &comparison::study::Condition| {
             let found = value(condition.cells.first()?.index, path)?;
-            let agree = |cell: &crate::study::ArmCell| {
+            let agree = |cell: &comparison::study::ArmCell| {
                 value(cell.index, path).is_some_and(|other| other.text == found.text)
             };
             condition.cells.iter().all(agree).then_some(found)

@@ -1,14 +1,14 @@
 //! What it costs to reach a target: times, times what a second of a run uses. A ratio of costs is a ratio of times, times a constant, so
 //! that its interval and its grade are those of the same test, moved by the logarithm of that constant.
 
-use crate::comparison::{Comparison, compare_by};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::scoreboard::{TextCell, aligned};
-use crate::statistics::Estimate;
-use crate::study::{ArmCell, Condition, Measure, Resource};
 use crate::verdict::{ratio_number, raw_interval};
 use crate::winner::{Standing, Winner, winner_by};
+use comparison::statistics::Estimate;
+use comparison::study::{ArmCell, Condition, Measure, Resource};
+use comparison::{Comparison, compare_by};
 
 /// What the arms of a sweep use of one resource.
 pub(crate) struct Costs {

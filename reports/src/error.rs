@@ -4,13 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The plan has no arm with the name of the requested baseline.
-    #[error("no arm is called `{name}`; the sweep has {}", .known.join(", "))]
-    UnknownBaseline {
-        /// The requested baseline.
-        name: String,
-        /// The arms of the plan.
-        known: Vec<String>,
-    },
+    #[error(transparent)]
+    UnknownBaseline(#[from] comparison::UnknownBaseline),
     /// A template does not fit the view: a bug of this program.
     #[error("template cannot be rendered: {0}")]
     Template(#[from] minijinja::Error),

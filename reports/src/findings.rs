@@ -1,11 +1,10 @@
 //! A study with its comparisons: the source of all sentences, tables and charts.
 
 use crate::chart::Sheet;
-use crate::comparison::{self, Comparison, Thresholds};
-use crate::looks;
-use crate::study::{ArmCell, Condition, PlacedCell, Study};
 use crate::waiting::{self, Waiting};
 use crate::{Options, ReportError};
+use comparison::study::{ArmCell, Condition, PlacedCell, Study};
+use comparison::{Compared, Comparison, Thresholds};
 use store::SweepRows;
 
 pub(crate) struct Findings<'a> {
@@ -21,15 +20,7 @@ pub(crate) struct Findings<'a> {
 
 impl<'a> Findings<'a> {
     pub(crate) fn of(rows: &'a SweepRows, options: &Options) -> Result<Self, ReportError> {
-        let study = Study::new(rows, options.baseline.as_deref())?;
-        let settings = &rows.plan.report;
-        let thresholds = Thresholds {
-            min_effect: settings.min_effect,
-            min_quality: settings.min_quality,
-            confidence: settings.confidence,
-            looks: looks::number(&rows.plan),
-        };
-        let comparisons = comparison::compare(&study, thresholds);
+        let Compared { study, comparisons, thresholds } = Compared::of(rows, options.baseline.as_deref())?;
         let waiting = study.arm_cells().map(|placed| waiting::of(placed.condition, placed.cell)).collect();
         Ok(Self { study, comparisons, thresholds, sheet: Sheet::Page, waiting })
     }

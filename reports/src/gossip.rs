@@ -1,7 +1,7 @@
 //! Averagings per gradient, for strategies in which pairs of workers average.
 
 use crate::findings::Findings;
-use crate::study::{ArmCell, PlacedCell};
+use comparison::study::{ArmCell, PlacedCell};
 use store::AttemptRow;
 
 /// Averagings per gradient below which workers mostly train alone. AD-PSGD's Algorithm 1 has one averaging per gradient of

@@ -1,15 +1,15 @@
 //! The headline: the verdict of the whole sweep in one paragraph.
 
 use crate::axes::Axes;
-use crate::comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use crate::findings::Findings;
 use crate::number_format::{self, plural};
 use crate::pays;
 use crate::scaling::{families, workers_axis};
 use crate::search;
-use crate::study::{ArmCell, Condition, Measure};
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
+use comparison::study::{ArmCell, Condition, Measure};
+use comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use recipe::Metric;
 use store::{RunRow, RunState};
 

@@ -10,8 +10,6 @@ mod blame;
 mod calendar;
 mod chart;
 mod combined;
-mod compared;
-mod comparison;
 mod cost;
 mod crossing;
 mod data;
@@ -22,10 +20,8 @@ mod forecast;
 mod gossip;
 mod headline;
 mod joined;
-mod looks;
 mod machine;
 mod next_look;
-mod noise_floor;
 mod number_format;
 mod outlook;
 mod pays;
@@ -39,8 +35,6 @@ mod scoreboard;
 mod search;
 mod site;
 mod staleness;
-mod statistics;
-mod study;
 mod tuned;
 mod verdict;
 mod view;
@@ -49,20 +43,20 @@ mod winner;
 
 pub use aliases::{Alias, Aliases};
 pub use combined::{Became, Changes, CombineError, Combined, SweepChange, combined};
-pub use comparison::{Grade, Quality};
+pub use comparison::looks::Look;
+pub use comparison::study::is_judged;
+pub use comparison::{Grade, NoiseFloor, POWER, Quality, Range, Smallest, noise_floor};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use figure::{DrawnChart, DrawnFigure, FigureError, FigureName, FigureStyle, Palette, figure, figures};
 pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
 pub use joined::{Doubt, JoinError, Joined, Side, TimedBy, joined};
-pub use next_look::{Look, look, looks_in_words, made};
-pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor};
+pub use next_look::{look, looks_in_words, made};
 pub use outlook::outlook;
 pub use redact::{PublicRows, Withheld, public_rows};
 pub use scoreboard::ArmTable;
 pub use search::{Promotion, promoted};
 pub use site::{Card, SiteLinks};
-pub use study::is_judged;
 pub use tuned::setting_words;
 pub use verdict::{Verdict, VerdictRow};
 
@@ -123,7 +117,7 @@ pub struct Page {
 
 /// The runs whose steps the page shows: of each arm under each condition the median run by speed.
 pub fn wanted_timelines(rows: &SweepRows) -> Vec<String> {
-    let study = study::Study::new(rows, None);
+    let study = comparison::study::Study::new(rows, None);
     let chosen = study.map(|study| view::chosen_runs(&study)).unwrap_or_default();
     chosen.into_iter().map(|(_, _, run)| run).collect()
 }

@@ -1,15 +1,10 @@
 //! Repeats until decided: which runs a sweep still needs after a look.
 
-use crate::comparison::{Grade, Thresholds};
-use crate::findings::Findings;
-use crate::looks::{level_of_each, listed, under_way};
 use crate::search;
-use crate::statistics;
-use crate::study::ArmCell;
 use crate::verdict::whole_percent;
 use crate::{Options, ReportError};
+use comparison::looks::{self, Look, listed, under_way};
 use recipe::Plan;
-use std::collections::BTreeSet;
 use store::{RunState, SweepRows};
 
 /// Number of runs that were made, or are known to be needed.
@@ -31,54 +26,12 @@ pub fn looks_in_words(plan: &Plan) -> Option<String> {
     (!looks.is_empty()).then(words)
 }
 
-/// The state of a sweep's comparisons after a look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// The cells of the plan that need more repeats: arms whose comparison with the baseline is open, and their baselines.
-    pub needed: BTreeSet<usize>,
-    /// Number of comparisons that are open, and that more repeats may settle.
-    pub open: usize,
-    /// Number of all comparisons.
-    pub comparisons: usize,
-}
-
 /// Looks at the runs that a sweep has so far.
 ///
-/// A comparison is settled by the speed's verdict: quality mostly needs many more runs. An arm that misses its target, or diverges, is
-/// settled where that is no chance, or where the baseline does no better.
-///
 /// # Errors
-/// The rows do not fit the options, such as a baseline that the plan does not have.
+/// The plan does not have the baseline of the options.
 pub fn look(rows: &SweepRows, options: &Options) -> Result<Look, ReportError> {
-    let findings = Findings::of(rows, options)?;
-    let mut look = Look { needed: BTreeSet::new(), open: 0, comparisons: 0 };
-    for (condition, comparisons) in findings.conditions() {
-        for comparison in comparisons {
-            look.comparisons += 1;
-            let sides = [comparison.arm, findings.study.baseline].map(|arm| condition.cell(arm));
-            let [Some(arm), Some(baseline)] = sides else { continue };
-            // More of the same does not help an arm all of whose runs failed.
-            let judged = !arm.runs.is_empty() && !baseline.runs.is_empty();
-            if judged && is_open(comparison.grade, arm, baseline, findings.thresholds) {
-                look.open += 1;
-                look.needed.extend([arm.index, baseline.index]);
-            }
-        }
-    }
-    Ok(look)
-}
-
-fn is_open(grade: Grade, arm: &ArmCell, baseline: &ArmCell, thresholds: Thresholds) -> bool {
-    let may_be_chance = |[own, other]: [usize; 2]| {
-        let p = statistics::fewer_by_chance(own, arm.runs.len(), other, baseline.runs.len());
-        own + other > 0 && p >= level_of_each(thresholds.confidence, thresholds.looks)
-    };
-    let steady = |cell: &ArmCell| cell.runs.len() - cell.diverged();
-    match grade {
-        Grade::DidNotReach => may_be_chance([arm.reached(), baseline.reached()]),
-        Grade::Diverged => may_be_chance([steady(arm), steady(baseline)]),
-        grade => grade.is_open(),
-    }
+    Ok(looks::look(rows, options.baseline.as_deref())?)
 }
 
 #[cfg(test)]
@@ -86,6 +39,7 @@ mod tests {
     use super::*;
     use crate::sample::Sample;
     use record::Nanos;
+    use std::collections::BTreeSet;
 
     #[test]
     fn looks_are_said_where_there_are_several() {

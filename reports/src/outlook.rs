@@ -1,11 +1,11 @@
 //! What a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
 
-use crate::comparison::FEWEST_PAIRS;
-use crate::looks;
-use crate::noise_floor::smallest_in_deviations;
 use crate::number_format;
-use crate::statistics::CHANCE;
 use crate::verdict::whole_percent;
+use comparison::FEWEST_PAIRS;
+use comparison::looks;
+use comparison::smallest_in_deviations;
+use comparison::statistics::CHANCE;
 use recipe::{Cell, Extent, Plan, Run};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,13 +1,13 @@
 //! Whether it pays to distribute at all: each arm on several workers beside one worker, by the rule that arms are compared by.
 
-use crate::comparison::{Across, Comparison, Grade, Quality, across};
 use crate::cost;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics::Estimate;
-use crate::study::{ArmCell, Condition, Resource};
 use crate::verdict::{advice_words, ratio_number, raw_interval, target_words, whole_percent};
 use crate::winner::timed;
+use comparison::statistics::Estimate;
+use comparison::study::{ArmCell, Condition, Resource};
+use comparison::{Across, Comparison, Grade, Quality, across};
 
 /// An arm on several workers, and what it is beside one.
 pub(crate) struct Pays<'f, 'a> {

@@ -1,6 +1,6 @@
 //! The phase breakdown: exclusive time per step by phase.
 
-use crate::study::ArmCell;
+use comparison::study::ArmCell;
 use recipe::Role;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::axes::Axes;
 use crate::findings::Findings;
-use crate::statistics::{Amdahl, TimeOnWorkers};
+use comparison::statistics::{Amdahl, TimeOnWorkers};
 use std::collections::BTreeMap;
 
 /// The index of the axis whose values are the numbers of workers.

@@ -1,12 +1,12 @@
 //! The table of arms, for the page and for the terminal.
 
-use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::statistics::Estimate;
-use crate::study::{ArmCell, Condition, Measure};
 use crate::tuned::setting_words;
 use crate::verdict;
+use comparison::Comparison;
+use comparison::statistics::Estimate;
+use comparison::study::{ArmCell, Condition, Measure};
 use recipe::{Metric, Role};
 use record::{Category, Nanos};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! How stale gradients were: a histogram over all judged runs of an arm.
 
-use crate::study::ArmCell;
+use comparison::study::ArmCell;
 use std::collections::BTreeMap;
 
 /// Gradients by their staleness.

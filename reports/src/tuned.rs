@@ -5,7 +5,7 @@
 //! setting the best of many was lucky, in every metric and in time, and would be again if it were judged.
 
 use crate::findings::Findings;
-use crate::study::{ArmCell, Condition, JudgedRun, PlacedCell};
+use comparison::study::{ArmCell, Condition, JudgedRun, PlacedCell};
 use recipe::{AxisValue, Cell, Metric, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};

@@ -1,10 +1,10 @@
 //! Which arm won under a condition, and how sure that is: from the comparisons behind the verdicts.
 
-use crate::comparison::{Comparison, Grade, beside_by};
 use crate::findings::Findings;
 use crate::number_format::Unit;
-use crate::statistics::{Estimate, median};
-use crate::study::{ArmCell, Condition, Resource};
+use comparison::statistics::{Estimate, median};
+use comparison::study::{ArmCell, Condition, Resource};
+use comparison::{Comparison, Grade, beside_by};
 
 /// An arm with its time under one condition.
 pub(crate) struct Timed<'s, 'a> {

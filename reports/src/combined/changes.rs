@@ -4,14 +4,14 @@
 //! level each shares equally (Bonferroni), because the page says in one sentence which of them changed.
 
 use super::{ArmKey, key_of};
-use crate::comparison::{Comparison, Grade, Quality};
 use crate::findings::Findings;
 use crate::joined::{Doubt, Side, TimedBy, compared_cells, doubts, mark, rows_of_pairs, same_work, sorted};
 use crate::number_format::{self, plural};
-use crate::statistics::Estimate;
-use crate::study::{Condition, Lost, Measure, own_time};
 use crate::verdict::{self, ratio_words};
 use crate::{Options, Verdict};
+use comparison::statistics::Estimate;
+use comparison::study::{Condition, Lost, Measure, own_time};
+use comparison::{Comparison, Grade, Quality};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use store::SweepRows;

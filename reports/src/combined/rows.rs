@@ -1,11 +1,11 @@
 //! The rows of several sweeps as those of one.
 
 use super::{ArmKey, arms_of, key_of};
-use crate::axes::SWEEP_AXIS;
 use crate::joined::{
     JoinError, Side, TimedBy, compared_cells, measured_once, prices, provenance, runs_by_cell, same_work,
     sorted,
 };
+use comparison::SWEEP_AXIS;
 use recipe::{Arm, AxisValue, Cell, Run, is_searched};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, SweepRows};

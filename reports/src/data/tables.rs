@@ -3,7 +3,7 @@
 use super::csv::Csv;
 use crate::findings::Findings;
 use crate::machine::load;
-use crate::study::Usage;
+use comparison::study::Usage;
 use std::collections::BTreeMap;
 use store::{AttemptRow, MetricRow, RunRow, RunState};
 

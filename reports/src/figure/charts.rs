@@ -8,13 +8,13 @@ use crate::axes::Axes;
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::render;
-use crate::study::Condition;
 use crate::view::curves::Panel;
 use crate::view::series::Series;
 use crate::view::{
     accuracy, cost, forecast, forest, front, overview, parallel, phases, plane, scaling, scoreboard, search,
 };
 use crate::winner;
+use comparison::study::Condition;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

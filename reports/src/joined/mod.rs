@@ -10,7 +10,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::compared::compared;
 pub use doubts::Doubt;
 pub(crate) use doubts::doubts;
 pub(crate) use doubts::machines;
@@ -143,7 +142,7 @@ pub fn joined(sides: [Side<'_>; 2], timed_by: TimedBy) -> Result<Joined, JoinErr
 /// The cells that have a run, in the order of the plan.
 pub(crate) fn compared_cells(rows: &SweepRows) -> Vec<usize> {
     let found: BTreeSet<usize> = rows.runs.iter().map(|run| run.cell).collect();
-    let compared = compared(rows);
+    let compared = comparison::compared_cells(rows);
     let is_compared = |cell: &usize| compared.as_ref().is_none_or(|cells| cells.contains(cell));
     found.into_iter().filter(|cell| rows.plan.cells.get(*cell).is_some() && is_compared(cell)).collect()
 }

@@ -5,7 +5,7 @@
 //! 1998, section 1.3 for the slope and its interval, chapter 14 for the intercepts). The intercepts take up what arms differ
 //! by, so that arms in separate blocks do not look like a drift, nor a drift between them like an arm.
 
-use crate::statistics::student_quantile;
+use comparison::statistics::student_quantile;
 
 /// A run in the regression.
 #[derive(Clone, Copy, Debug, PartialEq)]

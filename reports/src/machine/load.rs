@@ -4,7 +4,7 @@ use super::spread::Spread;
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
-use crate::study::{JudgedRun, PlacedCell};
+use comparison::study::{JudgedRun, PlacedCell};
 use recipe::Role;
 use record::{HostRecord, HostUse};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@
 //! (S. R. Searle, G. Casella, C. E. McCulloch, "Variance Components", 1992, section 3.6; exact where all runs have as many
 //! blocks).
 
-use crate::statistics::{Summary, average};
+use comparison::statistics::{Summary, average};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use store::BlockRow;
 

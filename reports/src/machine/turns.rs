@@ -4,7 +4,7 @@
 //! mean starts, as a share of that time: half of it where one arm ran after the other, nothing where each runs first as
 //! often as second.
 
-use crate::study::{ArmCell, JudgedRun, Study};
+use comparison::study::{ArmCell, JudgedRun, Study};
 use std::collections::BTreeSet;
 
 /// From this share on, arms did not run in turn: two blocks have at least a half, and runs that alternate at most a third

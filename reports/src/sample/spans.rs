@@ -1,6 +1,6 @@
 //! Spans of made-up runs: each rank computes, then sends, waits and adds hop by hop; one step has a straggler.
 
-use super::noise::Noise;
+use super::Noise;
 use crate::{STRETCHES, Timelines, Traced};
 use record::{LaneId, Nanos, Phase, Rank};
 use store::{AttemptRow, Course, CourseStep, RankRow, SpanRow, SweepRows, WorkerCourse};

@@ -1,9 +1,9 @@
 //! One search: what its runs have shown, and how far it has come.
 
-use crate::statistics::average;
-use crate::study::is_judged;
 use crate::tuned::{CHOSEN_BY, setting_words};
 use crate::verdict::value_words;
+use comparison::statistics::average;
+use comparison::study::is_judged;
 use recipe::{Extent, Metric, Plan, Search, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunRow, RunState, SweepRows};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sample::{decided, searched};
-use crate::study::Study;
+use comparison::study::Study;
 use recipe::Metric;
 use recipe::Trial;
 use store::MetricRow;

@@ -10,12 +10,12 @@ pub(crate) use words::{
     sure_words, target_words, threshold_words, value_words, whole_percent,
 };
 
-use crate::comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
 use crate::findings::Findings;
-use crate::looks;
 use crate::number_format::{self, Unit};
-use crate::statistics;
-use crate::study::{ArmCell, Condition, Measure};
+use comparison::looks;
+use comparison::statistics;
+use comparison::study::{ArmCell, Condition, Measure};
+use comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
 use recipe::Target;
 use serde::Serialize;
 use store::RunState;

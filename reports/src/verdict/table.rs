@@ -1,11 +1,11 @@
 //! The verdicts as numbers, for other programs: a row for each arm, condition and measure, from the comparisons that the page shows.
 
 use super::Verdict;
-use crate::comparison::{Comparison, Contrast, QualityGap};
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics::Estimate;
-use crate::study::{ArmCell, Condition, Measure};
+use comparison::statistics::Estimate;
+use comparison::study::{ArmCell, Condition, Measure};
+use comparison::{Comparison, Contrast, QualityGap};
 use recipe::AxisValue;
 use serde::Serialize;
 

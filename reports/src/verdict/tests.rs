@@ -3,10 +3,10 @@
 use super::words::*;
 use super::*;
 use crate::Options;
-use crate::comparison::QualityGap;
 use crate::headline::headline;
 use crate::sample::{GridAxis, Sample, SampleArm, on_grid};
-use crate::statistics::Estimate;
+use comparison::QualityGap;
+use comparison::statistics::Estimate;
 use recipe::Metric;
 use store::{RunState, SweepRows};
 

@@ -1,8 +1,8 @@
 //! Ratios, certainties, margins and targets in words.
 
-use crate::comparison::{Advice, Quality, QualityGap};
 use crate::number_format::{self, Unit};
-use crate::statistics::{CHANCE, Estimate};
+use comparison::statistics::{CHANCE, Estimate};
+use comparison::{Advice, Quality, QualityGap};
 use recipe::{Metric, Target};
 
 /// A ratio above one, and its word.

@@ -11,7 +11,7 @@ use super::spread::{Together, together};
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::number_format;
-use crate::study::Condition;
+use comparison::study::Condition;
 use recipe::Metric;
 use serde::Serialize;
 

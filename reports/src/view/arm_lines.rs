@@ -4,8 +4,8 @@ use crate::axes::{Axes, Axis, spans_a_decade};
 use crate::chart::{self, Area, Figure, Frame, Path, Place, Scale, Stretch, Table, Tick, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::Unit;
-use crate::statistics::Estimate;
-use crate::study::{ArmCell, Measure};
+use comparison::statistics::Estimate;
+use comparison::study::{ArmCell, Measure};
 use serde::Serialize;
 
 /// A chart with a line per arm.

@@ -7,7 +7,7 @@ use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::phase_shares::{self, StepShares};
-use crate::study::{ArmCell, EqualWeights, PlacedCell};
+use comparison::study::{ArmCell, EqualWeights, PlacedCell};
 use recipe::Role;
 use record::Phase;
 use serde::Serialize;

@@ -5,12 +5,12 @@ use super::condition_title;
 use super::scoreboard::{self, Board};
 use super::verdicts::VerdictGroup;
 use crate::chart::Key;
-use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::study::{Condition, Measure, Study};
 use crate::verdict::{sure_words, target_words};
 use crate::winner::{Standing, Winner};
+use comparison::Comparison;
+use comparison::study::{Condition, Measure, Study};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use crate::cost::{Bill, Costs};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::scoreboard::TextCell;
-use crate::study::{ArmCell, Condition, Resource};
+use comparison::study::{ArmCell, Condition, Resource};
 use serde::Serialize;
 use words::Words;
 

@@ -7,7 +7,7 @@ use super::spread::{Together, together};
 use super::target_label::{Obstacles, TargetLine};
 use crate::chart::{self, Frame, Grain, Path, Place, Scale, Sheet, coordinate, marker};
 use crate::number_format;
-use crate::study::{ArmCell, Condition, JudgedRun};
+use comparison::study::{ArmCell, Condition, JudgedRun};
 use serde::Serialize;
 
 /// One choice of the two axes.

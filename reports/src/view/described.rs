@@ -3,9 +3,9 @@
 use super::series::Series;
 use crate::number_format;
 use crate::phase_shares::StepShares;
-use crate::statistics;
-use crate::study::{ArmCell, Condition, JudgedRun};
 use crate::verdict;
+use comparison::statistics;
+use comparison::study::{ArmCell, Condition, JudgedRun};
 use recipe::Target;
 use record::{Category, Phase};
 
@@ -163,7 +163,7 @@ pub(crate) fn passed(largest: &str, pairs: usize, ranks: usize) -> String {
 mod tests {
     use super::*;
     use crate::sample::Sample;
-    use crate::study::Study;
+    use comparison::study::Study;
     use recipe::Metric;
 
     fn described(sample: &Sample, series: Series, change: impl FnOnce(&mut store::SweepRows)) -> String {

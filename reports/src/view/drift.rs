@@ -6,9 +6,9 @@ use crate::findings::Findings;
 use crate::machine::drift::{self, Point, Slope};
 use crate::machine::load;
 use crate::number_format::{self, Unit};
-use crate::statistics::median;
-use crate::study::JudgedRun;
 use crate::verdict::whole_percent;
+use comparison::statistics::median;
+use comparison::study::JudgedRun;
 use serde::Serialize;
 
 /// The section.

@@ -2,9 +2,9 @@
 
 use super::condition_title;
 use crate::findings::Findings;
-use crate::looks;
 use crate::search;
-use crate::study::is_degraded;
+use comparison::looks;
+use comparison::study::is_degraded;
 use serde::Serialize;
 use store::{AttemptRow, RunRow, RunState};
 

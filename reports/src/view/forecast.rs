@@ -7,7 +7,7 @@ use crate::findings::Findings;
 use crate::forecast::{Computing, Forecast, Measured, Passes, forecast, measured};
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
-use crate::study::{Condition, PlacedCell};
+use comparison::study::{Condition, PlacedCell};
 use predict::network::LinkRates;
 use record::Phase;
 use serde::Serialize;

@@ -7,8 +7,8 @@ use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Stretch, Table, arm_st
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format::{self, Unit};
-use crate::study::{Condition, Measure};
 use crate::verdict;
+use comparison::study::{Condition, Measure};
 use recipe::Metric;
 use serde::Serialize;
 use std::collections::BTreeSet;

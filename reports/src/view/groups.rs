@@ -4,7 +4,7 @@ use super::condition_title;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::study::{Measure, PlacedCell};
+use comparison::study::{Measure, PlacedCell};
 use recipe::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,15 +1,15 @@
 //! How the numbers were made: repeats, tests, clocks, and the meaning of each phase.
 
-use crate::comparison::FEWEST_PAIRS;
 use crate::findings::Findings;
-use crate::looks;
 use crate::machine::load;
 use crate::number_format;
-use crate::statistics;
-use crate::study::is_judged;
 use crate::verdict;
 use crate::view::emulation;
 use crate::waiting::{FEWEST_BYTES, SLOW_LINK};
+use comparison::FEWEST_PAIRS;
+use comparison::looks;
+use comparison::statistics;
+use comparison::study::is_judged;
 use record::{Nanos, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,7 +205,7 @@ fn clock(findings: &Findings) -> String {
         .map(Nanos::seconds)
         .collect();
     outside.sort_by(f64::total_cmp);
-    let aside = match crate::statistics::median(&outside) {
+    let aside = match comparison::statistics::median(&outside) {
         Some(time) => format!(
             " Start-up, evaluation and shut-down took {} more in the median run.",
             number_format::seconds(time)

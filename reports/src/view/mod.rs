@@ -208,7 +208,7 @@ impl Picture {
 }
 
 /// The heading of a condition; if there is only one, its number of workers.
-pub(crate) fn condition_title(condition: &crate::study::Condition) -> String {
+pub(crate) fn condition_title(condition: &comparison::study::Condition) -> String {
     match condition.name {
         "" => crate::number_format::plural(condition.workers as usize, "worker"),
         name => name.to_owned(),

@@ -6,7 +6,7 @@ use crate::chart::{Figure, Key, Scale, Sheet, Table, Tick, coordinate, row_label
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
-use crate::study::Condition;
+use comparison::study::Condition;
 use record::{Category, Phase};
 use serde::Serialize;
 

@@ -4,11 +4,11 @@ use super::condition_title;
 use super::front::MOST_APART;
 use super::scoreboard::round_label;
 use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Stretch, Table, arm_style, coordinate, marker};
-use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format;
-use crate::statistics::Estimate;
-use crate::study::Condition;
+use comparison::Comparison;
+use comparison::statistics::Estimate;
+use comparison::study::Condition;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

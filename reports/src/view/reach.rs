@@ -5,8 +5,8 @@ use super::described;
 use crate::chart::{self, Area, Figure, Frame, Path, Scale, Table};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::study::{ArmCell, Condition};
 use crate::verdict;
+use comparison::study::{ArmCell, Condition};
 use serde::Serialize;
 
 /// The chart of one condition.
@@ -60,8 +60,12 @@ pub(crate) fn of(findings: &Findings, number: usize, condition: &Condition) -> O
 }
 
 fn curve(cell: &ArmCell, x: &Scale, y: &Scale, latest: f64) -> ReachCurve {
-    let mut hits: Vec<f64> =
-        cell.runs.iter().map(crate::study::JudgedRun::time_to_target).filter(|t| t.is_finite()).collect();
+    let mut hits: Vec<f64> = cell
+        .runs
+        .iter()
+        .map(comparison::study::JudgedRun::time_to_target)
+        .filter(|t| t.is_finite())
+        .collect();
     hits.sort_by(f64::total_cmp);
     let share = |count: usize| count as f64 / cell.runs.len().max(1) as f64;
     let mut points = vec![(0.0, 0.0)];

@@ -8,7 +8,7 @@ use crate::data::{Data, Download};
 use crate::findings::Findings;
 use crate::headline;
 use crate::number_format;
-use crate::study::ArmCell;
+use comparison::study::ArmCell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::RunState;

@@ -2,8 +2,8 @@
 
 use super::series::{Axis, Series};
 use crate::chart::{Area, Scale, Stretch};
-use crate::statistics;
-use crate::study::Condition;
+use comparison::statistics;
+use comparison::study::Condition;
 use recipe::Metric;
 
 /// One choice of the vertical axis.
@@ -147,7 +147,7 @@ const FAR: f64 = 1e6;
 
 /// The largest value of an arm, the lower one of the two in the middle; infinite without a positive one.
 fn usual(condition: &Condition, series: Series) -> f64 {
-    let of_cell = |cell: &crate::study::ArmCell| {
+    let of_cell = |cell: &comparison::study::ArmCell| {
         let values = cell.runs.iter().flat_map(|judged| series.values(judged)).map(|point| point.value);
         values.filter(|value| value.is_finite() && *value > 0.0).reduce(f64::max)
     };
@@ -160,7 +160,7 @@ fn usual(condition: &Condition, series: Series) -> f64 {
 mod tests {
     use super::*;
     use crate::sample::Sample;
-    use crate::study::Study;
+    use comparison::study::Study;
 
     fn scale_of(change: impl Fn(&mut store::MetricRow), rise: Rise) -> Scale {
         let mut rows = Sample { repeats: 1, ..Sample::duel() }.rows();

@@ -9,8 +9,8 @@ use crate::findings::Findings;
 use crate::number_format;
 use crate::pays::{Pays, pays};
 use crate::scaling::{ArmScaling, Kept, OnWorkers, families, workers_axis};
-use crate::statistics::Amdahl;
-use crate::study::Measure;
+use comparison::statistics::Amdahl;
+use comparison::study::Measure;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

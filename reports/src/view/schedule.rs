@@ -4,7 +4,7 @@ use super::condition_title;
 use crate::chart::{Figure, Scale, Table, Tick, WIDTH, arm_style, coordinate, row_label};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::study::PlacedCell;
+use comparison::study::PlacedCell;
 use record::{HeldCost, Nanos, ScheduleRecord, ScheduledBucket};
 use serde::Serialize;
 

@@ -2,13 +2,13 @@
 
 use super::condition_title;
 use crate::chart::{Key, Scale, Table, Tick, coordinate};
-use crate::comparison::{Comparison, Contrast, exact_p};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::scoreboard;
-use crate::statistics;
-use crate::study::{Condition, Measure};
 use crate::verdict;
+use comparison::statistics;
+use comparison::study::{Condition, Measure};
+use comparison::{Comparison, Contrast, exact_p};
 use serde::Serialize;
 
 /// The scoreboard of one condition.

@@ -2,8 +2,8 @@
 
 use crate::chart::{Place, thinned};
 use crate::number_format::Unit;
-use crate::study::{Condition, JudgedRun};
 use crate::verdict;
+use comparison::study::{Condition, JudgedRun};
 use recipe::{Metric, Target};
 
 /// Largest number of points of a run's line; more are thinned, the extremes kept.

@@ -3,7 +3,7 @@
 //! instead, the end of the line would be that of the slower runs alone.
 
 use super::series::Point;
-use crate::statistics;
+use comparison::statistics;
 
 /// The runs after a number of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]

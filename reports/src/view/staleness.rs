@@ -9,7 +9,7 @@ use crate::findings::Findings;
 use crate::gossip;
 use crate::number_format;
 use crate::staleness::{self, Bucket, Histogram, Staleness};
-use crate::study::{Condition, PlacedCell};
+use comparison::study::{Condition, PlacedCell};
 use recipe::Metric;
 use serde::Serialize;
 use store::AttemptRow;

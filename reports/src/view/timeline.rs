@@ -8,7 +8,7 @@ use crate::Timelines;
 use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use crate::study::{PlacedCell, Study};
+use comparison::study::{PlacedCell, Study};
 use record::{LaneId, Nanos, Phase, Rank};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -2,18 +2,18 @@
 
 use super::planned_faults;
 use super::trust_mark::TrustMark;
-use crate::comparison::{Comparison, FEWEST_PAIRS};
 use crate::findings::Findings;
 use crate::gossip;
-use crate::looks;
 use crate::machine::load;
 use crate::machine::turns::{self, TurnKind};
 use crate::number_format;
 use crate::phase_shares;
 use crate::search;
-use crate::study::{ArmCell, Condition, EqualWeights, JudgedRun, Study, is_degraded};
 use crate::verdict::whole_percent;
 use crate::view::emulation;
+use comparison::looks;
+use comparison::study::{ArmCell, Condition, EqualWeights, JudgedRun, Study, is_degraded};
+use comparison::{Comparison, FEWEST_PAIRS};
 use record::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AttemptRow, RunRow, RunState, SweepRows};

@@ -1,7 +1,7 @@
 //! Who waited for whom: the rank that computes slowly, the rank whose link is slow, and the cost to the others.
 
-use crate::statistics;
-use crate::study::{ArmCell, Condition, JudgedRun};
+use comparison::statistics;
+use comparison::study::{ArmCell, Condition, JudgedRun};
 use recipe::Role;
 use record::{Category, LaneId, Nanos, Rank};
 use store::RunState;
@@ -262,7 +262,7 @@ fn links(attempt: &AttemptRow, workers: &[Share]) -> Links {
 mod tests {
     use super::*;
     use crate::sample::{Sample, Straggler};
-    use crate::study::Study;
+    use comparison::study::Study;
     use store::SweepRows;
 
     /// The finding on each arm under the only condition.

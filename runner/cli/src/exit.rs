@@ -174,7 +174,7 @@ impl From<CombineError> for Failure {
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         let exit = match error {
-            ReportError::UnknownBaseline { .. } | ReportError::TooLarge { .. } => Exit::Usage,
+            ReportError::UnknownBaseline(_) | ReportError::TooLarge { .. } => Exit::Usage,
             _ => Exit::Internal,
         };
         Self::of(exit, error)

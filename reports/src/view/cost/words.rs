@@ -6,9 +6,9 @@ use crate::cost::{self, Bill, Costs};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::scoreboard::TextCell;
-use crate::study::{Condition, Measure, Resource};
 use crate::verdict::{capitalised, target_words, whole_percent};
 use crate::winner::{Winner, winner};
+use comparison::study::{Condition, Measure, Resource};
 
 /// Sentences where conditions are many.
 const MOST_SAID: usize = 12;

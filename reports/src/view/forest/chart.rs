@@ -2,12 +2,12 @@
 
 use super::Found;
 use crate::chart::{Figure, Key, Path, Scale, Sheet, Table, Tick, arm_style, coordinate, marker};
-use crate::comparison::Grade;
 use crate::findings::Findings;
 use crate::number_format;
 use crate::verdict::sure_words;
 use crate::view::scoreboard::{Band, round_label};
 use crate::view::winner_map::clipped;
+use comparison::Grade;
 use serde::Serialize;
 
 /// A chart with one interval in each row.

@@ -3,11 +3,11 @@
 mod chart;
 
 use crate::chart::Sheet;
-use crate::comparison::Comparison;
 use crate::findings::Findings;
 use crate::number_format;
 use crate::verdict::whole_percent;
 use chart::ForestChart;
+use comparison::Comparison;
 use serde::Serialize;
 
 /// Rows up to which all are in front.

@@ -6,8 +6,8 @@ use crate::axes::{Axes, AxisPoint, spans_a_decade};
 use crate::chart::{Figure, Grain, Path, Scale, Sheet, Stretch, Table, Tick, arm_style, coordinate};
 use crate::findings::Findings;
 use crate::number_format::Unit;
-use crate::study::Lost;
 use crate::verdict::metric_words;
+use comparison::study::Lost;
 use recipe::Metric;
 use std::collections::BTreeSet;
 

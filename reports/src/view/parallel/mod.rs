@@ -12,9 +12,9 @@ use crate::chart::{Figure, Key, Tick};
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
-use crate::study::{Lost, Measure};
 use crate::verdict::metric_words;
 use canvas::Canvas;
+use comparison::study::{Lost, Measure};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use ways::{Compared, Way, most_lost, stops, strongest, ways};
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::sample::{GridAxis, Sample, on_grid};
-    use crate::study::Study;
+    use comparison::study::Study;
     use store::SweepRows;
 
     /// Two arms under 2 x 2 x 2 conditions: latency costs the first nothing and the second much.

@@ -2,8 +2,8 @@
 
 use crate::axes::Axes;
 use crate::findings::Findings;
-use crate::statistics;
-use crate::study::{Condition, Lost, Measure};
+use comparison::statistics;
+use comparison::study::{Condition, Lost, Measure};
 use recipe::Metric;
 use std::collections::BTreeMap;
 
