@@ -6,6 +6,7 @@ pub mod censored;
 mod grid;
 mod holm;
 mod interval;
+mod memo;
 mod moderated;
 mod order;
 mod permutation;

@@ -37,11 +37,12 @@ pub fn moderate(samples: &mut [PlacedSummary<'_>]) {
         return;
     }
     let conditions: Vec<usize> = usable.iter().map(|sample| sample.condition).collect();
-    let prior = Prior::of(&known);
-    let odd_conditions = odd_conditions(&known, &conditions, &prior);
+    let terms: Vec<Term> = known.iter().map(Term::of).collect();
+    let prior = Prior::of(&terms);
+    let odd_conditions = odd_conditions(&known, &terms, &conditions, &prior);
     let pools = Pools::of(&known, &conditions);
     for (place, sample) in usable.iter_mut().enumerate() {
-        if odd_conditions.contains(&sample.condition) || is_odd(&known, place, &prior) {
+        if odd_conditions.contains(&sample.condition) || is_odd(&known[place], &terms, place, &prior) {
             continue;
         }
         let sample_condition = sample.condition;
@@ -65,15 +66,15 @@ const MANY: usize = 200;
 
 /// The conditions that spread more than the others let expect. Their samples share the runs of a baseline, so that some of them are
 /// small by chance and would not be odd on their own: all of them keep to themselves.
-fn odd_conditions(samples: &[Summary], conditions: &[usize], all: &Prior) -> BTreeSet<usize> {
+fn odd_conditions(samples: &[Summary], terms: &[Term], conditions: &[usize], all: &Prior) -> BTreeSet<usize> {
     let mut by_condition: BTreeMap<usize, Vec<Summary>> = BTreeMap::new();
     for (sample, condition) in samples.iter().zip(conditions) {
         by_condition.entry(*condition).or_default().push(*sample);
     }
     let many = by_condition.len() >= MANY;
     let of_others = |condition: usize| {
-        let placed = samples.iter().zip(conditions).filter(|(_, own)| **own != condition);
-        let others: Vec<Summary> = placed.map(|(sample, _)| *sample).collect();
+        let placed = terms.iter().zip(conditions).filter(|(_, own)| **own != condition);
+        let others: Vec<Term> = placed.map(|(term, _)| *term).collect();
         (others.len() >= FEWEST).then(|| Prior::of(&others))
     };
     let odd = by_condition.into_iter().filter(|(condition, own)| {
@@ -128,15 +129,10 @@ fn is_odd_together(samples: &[Summary], prior: Prior) -> bool {
 /// Whether a sample spreads more than the others let expect: s^2 over the prior variance has the F distribution. It keeps its
 /// own variance, as the hypervariable genes of Phipson et al. (2016), "Robust hyperparameter estimation protects against
 /// hypervariable genes", do.
-fn is_odd(samples: &[Summary], place: usize, all: &Prior) -> bool {
-    let own = samples[place];
-    let prior = if samples.len() < MANY {
-        let others: Vec<Summary> = samples
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != place)
-            .map(|(_, other)| *other)
-            .collect();
+fn is_odd(own: &Summary, terms: &[Term], place: usize, all: &Prior) -> bool {
+    let prior = if terms.len() < MANY {
+        let others: Vec<Term> =
+            terms.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, other)| *other).collect();
         Prior::of(&others)
     } else {
         *all
@@ -153,16 +149,28 @@ struct Prior {
     freedom: f64,
 }
 
+/// A sample's terms of the two sums that the prior is estimated from.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    /// The logarithm of its variance, less its expectation at a prior variance of one.
+    centred: f64,
+    /// How much that logarithm varies by chance.
+    chance: f64,
+}
+
+impl Term {
+    fn of(sample: &Summary) -> Self {
+        let half = sample.freedom / 2.0;
+        Self { centred: sample.variance.ln() - digamma(half) + half.ln(), chance: trigamma(half) }
+    }
+}
+
 impl Prior {
-    fn of(samples: &[Summary]) -> Self {
-        let count = samples.len() as f64;
-        let centred = |sample: &Summary| {
-            sample.variance.ln() - digamma(sample.freedom / 2.0) + (sample.freedom / 2.0).ln()
-        };
-        let mean = samples.iter().map(centred).sum::<f64>() / count;
-        let scatter =
-            samples.iter().map(|sample| (centred(sample) - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let chance = samples.iter().map(|sample| trigamma(sample.freedom / 2.0)).sum::<f64>() / count;
+    fn of(terms: &[Term]) -> Self {
+        let count = terms.len() as f64;
+        let mean = terms.iter().map(|term| term.centred).sum::<f64>() / count;
+        let scatter = terms.iter().map(|term| (term.centred - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let chance = terms.iter().map(|term| term.chance).sum::<f64>() / count;
         let excess = scatter - chance;
         if excess <= 0.0 {
             return Self { variance: mean.exp(), freedom: f64::INFINITY };
@@ -194,15 +202,18 @@ fn trigamma(value: f64) -> f64 {
 fn inverse_trigamma(value: f64) -> f64 {
     let mut low: f64 = -20.0;
     let mut high: f64 = 20.0;
-    for _ in 0..100 {
+    loop {
         let middle = low.midpoint(high);
+        // No number lies between the two.
+        if middle <= low || middle >= high {
+            return middle.exp();
+        }
         if trigamma(middle.exp()) > value {
             low = middle;
         } else {
             high = middle;
         }
     }
-    low.midpoint(high).exp()
 }
 
 #[cfg(test)]

@@ -1,6 +1,13 @@
 //! Student's t distribution.
 
+use super::memo::Memo;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
+
+thread_local! {
+    // Each takes microseconds; all arms of a sweep ask for the same few.
+    static STUDENT: Memo = Memo::default();
+    static CHI_SQUARED: Memo = Memo::default();
+}
 
 /// From this number of degrees of freedom on, the normal distribution is used: their quantiles differ by less than 1e-4.
 const NORMAL_FROM: f64 = 1e5;
@@ -14,7 +21,8 @@ pub fn student_quantile(probability: f64, freedom: f64) -> Option<f64> {
     if freedom >= NORMAL_FROM {
         return Some(Normal::standard().inverse_cdf(probability));
     }
-    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(probability))
+    let compute = || Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(probability));
+    STUDENT.with(|known| known.get((probability, freedom), compute))
 }
 
 /// Probability that a t variable lies below `value`; `None` without a degree of freedom.
@@ -34,7 +42,8 @@ pub fn student_below(value: f64, freedom: f64) -> Option<f64> {
 /// A lower bound of a standard deviation that was estimated with `freedom` degrees of freedom; zero if there is none. It
 /// holds with the given probability: (n - 1) s² / σ² follows the chi-squared distribution.
 pub(super) fn least_deviation(deviation: f64, freedom: f64, probability: f64) -> f64 {
-    let quantile = ChiSquared::new(freedom).ok().map(|distribution| distribution.inverse_cdf(probability));
+    let compute = || Some(ChiSquared::new(freedom).ok()?.inverse_cdf(probability));
+    let quantile = CHI_SQUARED.with(|known| known.get((probability, freedom), compute));
     quantile
         .filter(|quantile| *quantile > 0.0)
         .map_or(0.0, |quantile| deviation * (freedom / quantile).sqrt())
