@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(4);
 /// Kills after which a sweep is left alone.
 const MOST_KILLS: u32 = 200;
 
-/// Two arms whose state is more than weights, models at several points, and a checkpoint every half second or so.
+/// Two arms whose state is more than weights, models at several points, and a checkpoint every quarter of a second or so.
 const SWEEP: &str = r#"schema = 1
 name = "killed"
 [model]
@@ -29,10 +29,10 @@ train = 500
 test = 100
 [train]
 global-batch = 50
-steps = 400
+steps = 200
 optimizer = { kind = "sgd", lr = 0.01, momentum = 0.9 }
-evaluate = "90 steps"
-checkpoint = "40 steps"
+evaluate = "45 steps"
+checkpoint = "20 steps"
 [measure]
 steps = "all"
 [nodes]

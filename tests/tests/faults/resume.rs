@@ -12,13 +12,18 @@ use store::EventLog;
 const PATIENCE: Duration = Duration::from_mins(4);
 /// For the first checkpoints of a run.
 const START_UP: Duration = Duration::from_mins(1);
-const STEPS: u32 = 800;
+const STEPS: u32 = 400;
+/// Steps from one checkpoint to the next.
+const PERIOD: u64 = 50;
+/// Checkpoints of a run that is ended: half of what it would have had.
+const ENOUGH: u64 = 4;
 
 /// Momentum, and models at several points; `more` is about the strategy.
 fn recipe(strategy: &'static str, more: &str) -> String {
-    let sketch = Sketch { evaluate: 150, ..Sketch::perceptron("small", strategy, STEPS) };
+    let sketch = Sketch { evaluate: 75, ..Sketch::perceptron("small", strategy, STEPS) };
     let text = sketch.to_string().replace("lr = 0.01", "lr = 0.01, momentum = 0.9");
-    text.replace("[nodes]", "checkpoint = \"100 steps\"\n[measure]\nsteps = \"all\"\n[nodes]") + more
+    let recorded = format!("checkpoint = \"{PERIOD} steps\"\n[measure]\nsteps = \"all\"\n[nodes]");
+    text.replace("[nodes]", &recorded) + more
 }
 
 /// What the attempt has recorded whose ranks all reached the end.
@@ -58,7 +63,7 @@ fn ended_early(text: &str, end: impl FnOnce(&DriverProcess)) -> Desk {
     desk.write("recipe.toml", text).unwrap();
     let driver = desk.start(["run", "recipe.toml"]).unwrap();
     // Behind several models, which are evaluated after the ranks where cores are few.
-    wait_until(START_UP, || Ok(newest(&desk) >= 5)).unwrap();
+    wait_until(START_UP, || Ok(newest(&desk) >= ENOUGH)).unwrap();
     let workers = driver.workers().unwrap();
     end(&driver);
     driver.end(PATIENCE).unwrap();
@@ -110,7 +115,7 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
         let (_, step) = words.split_once("; it continues after step ").unwrap_or_else(|| panic!("{words}"));
         // The last one may have been complete before all steps up to it were recorded.
         assert!(
-            step.parse::<u64>().unwrap() >= (newest(&desk) - 1) * 100,
+            step.parse::<u64>().unwrap() >= (newest(&desk) - 1) * PERIOD,
             "{words}, of {:?}",
             complete(&desk)
         );
@@ -148,7 +153,7 @@ fn a_run_that_is_tried_again_continues_from_its_last_checkpoint() {
     let desk = Desk::new().unwrap();
     desk.write("recipe.toml", &text).unwrap();
     let driver = desk.start(["run", "recipe.toml"]).unwrap();
-    wait_until(START_UP, || Ok(newest(&desk) >= 5)).unwrap();
+    wait_until(START_UP, || Ok(newest(&desk) >= ENOUGH)).unwrap();
     kill_worker(&driver);
     let ended = driver.end(PATIENCE).unwrap().with_code(0).unwrap();
     assert!(ended.stderr.contains("it continues from checkpoint "), "{}", ended.stderr);
@@ -204,7 +209,7 @@ fn a_damaged_checkpoint_is_passed_over_and_fresh_begins_anew() {
     };
     let before = why(&desk);
     let step: u64 = before.rsplit(' ').next().and_then(|step| step.parse().ok()).unwrap();
-    let used = complete(&desk).into_iter().find(|folder| number(folder) == step / 100).unwrap();
+    let used = complete(&desk).into_iter().find(|folder| number(folder) == step / PERIOD).unwrap();
     let state = used.join("rank-1.state");
     let mut bytes = std::fs::read(&state).unwrap();
     let middle = bytes.len() / 2;
