@@ -25,7 +25,7 @@ fn spans(attempt: &AttemptRow, seed: u64) -> Vec<SpanRow> {
         let begin = step_time * (step - 1);
         let stretch = if step == 300 { 1.9 } else { 1.0 };
         for rank in attempt.ranks.iter().filter(|rank| rank.steady.steps > 0) {
-            let lean = 1.0 + 0.12 * noise.next();
+            let lean = 1.0 + 0.12 * noise.draw();
             let mut at = begin;
             for (phase, share) in script(rank, lean, stretch) {
                 let length = (share * 1e6) as u64;
@@ -56,7 +56,7 @@ fn course(attempt: &AttemptRow, seed: u64) -> Option<Course> {
     let workers = paced.map(|(rank, own)| {
         let mut step = |place: usize| {
             let hiccup = if place % 47 == 13 * (rank.rank.0 as usize + 1) { 2.4 } else { 1.0 };
-            Nanos((own.0 as f64 * hiccup * (1.0 + 0.06 * noise.next())) as u64)
+            Nanos((own.0 as f64 * hiccup * (1.0 + 0.06 * noise.draw())) as u64)
         };
         let stretches: Vec<Option<Nanos>> = (0..STRETCHES).map(|place| Some(step(place))).collect();
         let longest = stretches.iter().flatten().max().copied().unwrap_or_default();

@@ -88,10 +88,8 @@ fn run_all(folder: &str) {
         desk.write(&name, &text).unwrap();
         let mut arguments = vec!["run".to_owned(), name.clone()];
         arguments.extend(shortened(&plan));
-        let begun = std::time::Instant::now();
         let ended = desk.start(&arguments).unwrap().end(PATIENCE).unwrap();
         ended.with_code(0).unwrap_or_else(|error| panic!("{name}, {arguments:?}: {error}"));
-        println!("{name}: {:.1} s", begun.elapsed().as_secs_f64());
         let runs = desk.said(["export", "last", "--format", "jsonl"]).unwrap();
         let few = fewest(&plan);
         let cells = &plan.cells;

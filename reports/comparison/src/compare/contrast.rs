@@ -7,7 +7,7 @@ use crate::statistics::censored::{self, Side};
 use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, student_below};
 use crate::study::{ArmCell, Measure};
 
-/// Below this number of pairs nothing is settled, unless the weights are equal, or [`has_two_pairs`].
+/// Below this number of pairs nothing is settled, unless the weights are equal, or there are two whole pairs of at least three seeds.
 pub const FEWEST_PAIRS: usize = censored::FEWEST;
 
 /// The same for arms whose weights are equal bit for bit: their seeds tell nothing, only the machine spreads.
@@ -146,7 +146,7 @@ impl Contrast {
     }
 
     /// Of arms whose weights are equal: both need the same steps.
-    pub fn equal_steps(mut self) -> Self {
+    pub(crate) fn equal_steps(mut self) -> Self {
         self.mean = None;
         self.ratio = Some(Estimate { value: 1.0, interval: Some((1.0, 1.0)) });
         self.sure = Some(0.0);

@@ -96,6 +96,7 @@ impl Grade {
     }
 
     /// The same from the other side: what it says of the baseline.
+    #[must_use]
     pub fn flipped(self) -> Self {
         match self {
             Self::Faster => Self::Slower,

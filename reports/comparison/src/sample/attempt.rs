@@ -22,8 +22,8 @@ impl Maker<'_> {
         let batch = u64::from(self.cell.spec.train.global_batch);
         let samples = SAMPLES * self.sample.epochs.0;
         let steps = samples / batch;
-        let compute = self.arm.compute * 4.0 / f64::from(workers) * (1.0 + 0.015 * self.noise.next());
-        let communicate = self.arm.communicate * (1.0 + 0.04 * self.noise.next());
+        let compute = self.arm.compute * 4.0 / f64::from(workers) * (1.0 + 0.015 * self.noise.draw());
+        let communicate = self.arm.communicate * (1.0 + 0.04 * self.noise.draw());
         let parts: Vec<Vec<(Phase, f64)>> = (0..self.cell.spec.cluster.ranks())
             .map(|rank| self.parts(rank, [compute, communicate]))
             .collect();
@@ -81,12 +81,12 @@ impl Maker<'_> {
 
     fn metrics(&mut self, step: f64) -> Vec<MetricRow> {
         let (epochs, often) = self.sample.epochs;
-        let slope = 1.0 + 0.12 * self.noise.next();
+        let slope = 1.0 + 0.12 * self.noise.draw();
         let mut rows = Vec::new();
         for place in 0..=epochs * often {
             let epoch = place as f64 / often as f64;
             let samples = SAMPLES * place / often;
-            let wobble = 0.0015 * self.noise.next();
+            let wobble = 0.0015 * self.noise.draw();
             let accuracy =
                 self.arm.ceiling - (self.arm.ceiling - 0.1) * (-2.6 * slope * epoch.powf(0.62)).exp();
             let accuracy = if place == 0 { 0.0985 } else { accuracy + wobble };
@@ -113,7 +113,7 @@ impl Maker<'_> {
 
     /// The phases of a rank's mean step, in milliseconds.
     fn parts(&mut self, rank: u32, times: [f64; 2]) -> Vec<(Phase, f64)> {
-        let lean = 1.0 + 0.08 * self.noise.next();
+        let lean = 1.0 + 0.08 * self.noise.draw();
         let pace = if self.arm.strategy.is_asynchronous() { Pace::Independent } else { Pace::Together };
         let parts = self.straggler().parts(Rank(rank), pace, times, lean.min(1.0));
         if rank < self.cell.spec.cluster.workers() { parts } else { serving(&parts) }

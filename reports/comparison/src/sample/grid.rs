@@ -52,7 +52,7 @@ pub fn on_grid(rows: &SweepRows, axes: &[GridAxis], seconds: impl Fn(usize, &[f6
             many.plan.cells.push(Cell { condition: words.join(" "), axes: own.clone(), ..cell.clone() });
             for run in rows.runs.iter().filter(|run| run.cell == place) {
                 let mut noise = Noise(run.seed * 7_919 + index as u64);
-                let wanted = seconds(cell.arm, &values) * (1.0 + JITTER * noise.next());
+                let wanted = seconds(cell.arm, &values) * (1.0 + JITTER * noise.draw());
                 let index_of_run = many.runs.len();
                 many.plan.runs.push(Run { cell: index, repeat: run.repeat, seed: run.seed });
                 many.runs.push(RunRow {

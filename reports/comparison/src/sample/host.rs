@@ -35,6 +35,6 @@ pub(super) fn readings(seconds: f64) -> Vec<HostRecord> {
 /// Eight blocks whose means differ by about a percent.
 pub(super) fn blocks(step: f64, steps: u64, mut noise: Noise) -> Vec<BlockRow> {
     let steady = steps.saturating_sub(steps / 10);
-    let block = |_| BlockRow { steps: steady / 8, length: milliseconds(step * (1.0 + 0.02 * noise.next())) };
+    let block = |_| BlockRow { steps: steady / 8, length: milliseconds(step * (1.0 + 0.02 * noise.draw())) };
     if steady < 160 { Vec::new() } else { (0..8).map(block).collect() }
 }

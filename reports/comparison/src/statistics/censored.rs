@@ -27,7 +27,7 @@ pub enum Difference {
 
 impl Difference {
     /// The difference with something added to it, or to its bound.
-    pub fn shifted(self, by: f64) -> Self {
+    pub(crate) fn shifted(self, by: f64) -> Self {
         match self {
             Self::Exact(value) => Self::Exact(value + by),
             Self::AtLeast(value) => Self::AtLeast(value + by),

@@ -18,6 +18,7 @@ impl Estimate {
     }
 
     /// The estimate of a growing function of the value; of a falling one, the interval's ends change places.
+    #[must_use]
     pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
         let interval = self.interval.map(|(low, high)| {
             let low = function(low);
