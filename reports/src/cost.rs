@@ -7,7 +7,7 @@ use crate::scoreboard::{TextCell, aligned};
 use crate::verdict::{ratio_number, raw_interval};
 use crate::winner::{Standing, Winner, winner_by};
 use comparison::statistics::Estimate;
-use comparison::study::{ArmCell, Condition, Measure, Resource};
+use comparison::study::{ArmCell, Condition, Resource, SpeedMeasure};
 use comparison::{Comparison, compare_by};
 
 /// What the arms of a sweep use of one resource.
@@ -131,7 +131,7 @@ fn amount(
     let rate = cell.usage.rate(resource)?;
     let time = condition.time(cell, measure, findings.thresholds.confidence);
     let time = time.filter(|_| condition.lost(cell).is_none())?;
-    let often = if measure == Measure::StepTime { steps(condition) as f64 } else { 1.0 };
+    let often = if measure == SpeedMeasure::StepTime { steps(condition) as f64 } else { 1.0 };
     Some(time.map(|seconds| seconds * often * rate))
 }
 

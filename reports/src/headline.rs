@@ -8,7 +8,7 @@ use crate::scaling::{families, workers_axis};
 use crate::search;
 use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
-use comparison::study::{ArmCell, Condition, Measure};
+use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use recipe::Metric;
 use store::{RunRow, RunState};
@@ -125,8 +125,10 @@ fn leader(findings: &Findings) -> String {
     let (lead, time) = (name(first.cell), &first.words);
     let average = if open.is_empty() { "" } else { " on average" };
     match condition.measure() {
-        Measure::StepTime => format!("{lost}{of}{lead} had the shortest steps{average}, {time}{doubt}. "),
-        Measure::TimeToTarget | Measure::StepsToTarget => {
+        SpeedMeasure::StepTime => {
+            format!("{lost}{of}{lead} had the shortest steps{average}, {time}{doubt}. ")
+        }
+        SpeedMeasure::TimeToTarget | SpeedMeasure::StepsToTarget => {
             format!("{lost}{of}{lead} was first at the target{average}, after {time}{doubt}. ")
         }
     }

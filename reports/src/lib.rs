@@ -43,9 +43,8 @@ mod winner;
 
 pub use aliases::{Alias, Aliases};
 pub use combined::{Became, Changes, CombineError, Combined, SweepChange, combined};
-pub use comparison::looks::Look;
 pub use comparison::study::is_judged;
-pub use comparison::{Grade, NoiseFloor, POWER, Quality, Range, Smallest, noise_floor};
+pub use comparison::{Grade, Look, NoiseFloor, POWER, Quality, Range, Smallest, noise_floor};
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use figure::{DrawnChart, DrawnFigure, FigureError, FigureName, FigureStyle, Palette, figure, figures};

@@ -3,7 +3,8 @@
 use crate::search;
 use crate::verdict::whole_percent;
 use crate::{Options, ReportError};
-use comparison::looks::{self, Look, listed, under_way};
+use comparison::Look;
+use comparison::looks::{listed, under_way};
 use recipe::Plan;
 use store::{RunState, SweepRows};
 
@@ -31,7 +32,7 @@ pub fn looks_in_words(plan: &Plan) -> Option<String> {
 /// # Errors
 /// The plan does not have the baseline of the options.
 pub fn look(rows: &SweepRows, options: &Options) -> Result<Look, ReportError> {
-    Ok(looks::look(rows, options.baseline.as_deref())?)
+    Ok(comparison::look(rows, options.baseline.as_deref())?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::tuned::setting_words;
 use crate::verdict;
 use comparison::Comparison;
 use comparison::statistics::Estimate;
-use comparison::study::{ArmCell, Condition, Measure};
+use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use recipe::{Metric, Role};
 use record::{Category, Nanos};
 use serde::Serialize;
@@ -121,12 +121,12 @@ fn setting_column(findings: &Findings, condition: &Condition) -> Option<Column> 
 fn target_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let confidence = findings.thresholds.confidence;
     let reaching = condition.cells.iter().map(|cell| {
-        condition.time(cell, Measure::TimeToTarget, confidence).filter(|_| !cell.mostly_missed())
+        condition.time(cell, SpeedMeasure::TimeToTarget, confidence).filter(|_| !cell.mostly_missed())
     });
     let time = aligned(&reaching.collect::<Vec<_>>(), Unit::of_seconds);
     let steps = per_entry(condition, |cell| {
         let level =
-            condition.time(cell, Measure::StepsToTarget, confidence).filter(|_| !cell.mostly_missed());
+            condition.time(cell, SpeedMeasure::StepsToTarget, confidence).filter(|_| !cell.mostly_missed());
         TextCell::of(level.map(|level| level.value), |steps| number_format::count(steps.round() as u64))
     });
     let reached = per_entry(condition, |cell| TextCell {
@@ -208,7 +208,7 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
     let of = |estimate: &dyn Fn(&ArmCell) -> Option<Estimate>| {
         aligned(&condition.cells.iter().map(estimate).collect::<Vec<_>>(), Unit::of_seconds)
     };
-    let step = of(&|cell| condition.time(cell, Measure::StepTime, confidence));
+    let step = of(&|cell| condition.time(cell, SpeedMeasure::StepTime, confidence));
     let typical_step = of(&|cell| condition.typical_step(cell, confidence));
     let tail =
         per_entry(condition, |cell| TextCell::of(tail(condition, cell, confidence), number_format::percent));
@@ -265,7 +265,7 @@ fn step_columns(findings: &Findings, condition: &Condition) -> Vec<Column> {
 
 /// The part of the mean step beyond the typical one, over all runs.
 fn tail(condition: &Condition, cell: &ArmCell, confidence: f64) -> Option<f64> {
-    let mean = condition.time(cell, Measure::StepTime, confidence)?.value;
+    let mean = condition.time(cell, SpeedMeasure::StepTime, confidence)?.value;
     let typical = condition.typical_step(cell, confidence)?.value;
     (typical > 0.0).then(|| (mean / typical - 1.0).max(0.0))
 }

@@ -7,6 +7,7 @@ mod compare;
 mod compared;
 mod compared_cells;
 mod error;
+mod look;
 pub mod looks;
 mod noise_floor;
 #[doc(hidden)]
@@ -21,4 +22,5 @@ pub use compare::{
 pub use compared::Compared;
 pub use compared_cells::compared_cells;
 pub use error::UnknownBaseline;
+pub use look::{Look, look};
 pub use noise_floor::{NoiseFloor, POWER, Range, Smallest, noise_floor, smallest_in_deviations};

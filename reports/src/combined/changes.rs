@@ -10,7 +10,7 @@ use crate::number_format::{self, plural};
 use crate::verdict::{self, ratio_words};
 use crate::{Options, Verdict};
 use comparison::statistics::Estimate;
-use comparison::study::{Condition, Lost, Measure, own_time};
+use comparison::study::{Condition, Lost, SpeedMeasure, own_time};
 use comparison::{Comparison, Grade, Quality};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,10 +288,10 @@ fn change(
     }
 }
 
-fn measure_words(measure: Measure) -> &'static str {
+fn measure_words(measure: SpeedMeasure) -> &'static str {
     match measure {
-        Measure::TimeToTarget => "time to the target",
-        Measure::StepsToTarget => "steps to the target",
-        Measure::StepTime => "time of a step",
+        SpeedMeasure::TimeToTarget => "time to the target",
+        SpeedMeasure::StepsToTarget => "steps to the target",
+        SpeedMeasure::StepTime => "time of a step",
     }
 }

@@ -14,7 +14,7 @@ use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use comparison::looks;
 use comparison::statistics;
-use comparison::study::{ArmCell, Condition, Measure};
+use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
 use recipe::Target;
 use serde::Serialize;
@@ -159,7 +159,7 @@ impl Writer<'_> {
         match self.condition.target {
             Some(target) => {
                 let to = format!("To {} {}", target_words(target), self.place());
-                match self.amount(Measure::TimeToTarget).filter(|_| !self.cell.mostly_missed()) {
+                match self.amount(SpeedMeasure::TimeToTarget).filter(|_| !self.cell.mostly_missed()) {
                     Some(amount) => {
                         let ratio = comparison.map(|found| self.time_ratio(found)).unwrap_or_default();
                         format!("{to}, {} needed {amount}{ratio}.", self.arm())
@@ -167,7 +167,7 @@ impl Writer<'_> {
                     None => self.missed(target),
                 }
             }
-            None => match self.amount(Measure::StepTime) {
+            None => match self.amount(SpeedMeasure::StepTime) {
                 Some(amount) => {
                     let ratio = comparison.map(|found| self.step_ratio(&found.step_time)).unwrap_or_default();
                     format!("{} took {amount} per step {}{ratio}.", self.arm(), self.place())
@@ -235,7 +235,7 @@ impl Writer<'_> {
     }
 
     /// `412 s (95 % CI 398–431, n = 5)`, or the median if some runs did not reach; `None` if half of them did not.
-    fn amount(&self, measure: Measure) -> Option<String> {
+    fn amount(&self, measure: SpeedMeasure) -> Option<String> {
         let missed = self.cell.values(measure).iter().filter(|value| value.is_infinite()).count();
         let level = self.condition.level(self.cell, measure, self.thresholds.confidence)?;
         let (estimate, count) = (level.estimate, level.runs);
@@ -337,7 +337,7 @@ impl Writer<'_> {
     /// A sentence on a certain difference of the steps, where the time to the target is open.
     fn certain_steps(&self, comparison: &Comparison) -> Option<String> {
         let steps = &comparison.step_time;
-        if !comparison.grade.is_open() || comparison.speed().measure == Measure::StepTime {
+        if !comparison.grade.is_open() || comparison.speed().measure == SpeedMeasure::StepTime {
             return None;
         }
         let effect = whole_percent(self.thresholds.min_effect);

@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::findings::Findings;
 use crate::number_format;
 use comparison::statistics::Estimate;
-use comparison::study::{ArmCell, Condition, Measure};
+use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Comparison, Contrast, QualityGap};
 use recipe::AxisValue;
 use serde::Serialize;
@@ -162,10 +162,10 @@ impl Compared<'_> {
     }
 }
 
-fn measure_name(measure: Measure) -> &'static str {
+fn measure_name(measure: SpeedMeasure) -> &'static str {
     match measure {
-        Measure::TimeToTarget => "time-to-target",
-        Measure::StepsToTarget => "steps-to-target",
-        Measure::StepTime => "step-time",
+        SpeedMeasure::TimeToTarget => "time-to-target",
+        SpeedMeasure::StepsToTarget => "steps-to-target",
+        SpeedMeasure::StepTime => "step-time",
     }
 }

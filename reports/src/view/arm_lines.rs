@@ -5,7 +5,7 @@ use crate::chart::{self, Area, Figure, Frame, Path, Place, Scale, Stretch, Table
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use comparison::statistics::Estimate;
-use comparison::study::{ArmCell, Measure};
+use comparison::study::{ArmCell, SpeedMeasure};
 use serde::Serialize;
 
 /// A chart with a line per arm.
@@ -80,8 +80,8 @@ pub(crate) fn lines(findings: &Findings, axes: &Axes, words: Words) -> Option<Ar
     };
     let x = AxisScale::of(axis, &area);
     let name = match measure {
-        Measure::StepTime => "time per step",
-        Measure::TimeToTarget | Measure::StepsToTarget => "time to target",
+        SpeedMeasure::StepTime => "time per step",
+        SpeedMeasure::TimeToTarget | SpeedMeasure::StepsToTarget => "time to target",
     };
     let labels = [axis.name.clone(), format!("{name} ({}){}", unit.name, stretch_words(&values))];
     let mut frame = area.frame(&x.scale, &y, labels);
@@ -106,16 +106,16 @@ fn stretch_words(values: &[f64]) -> &'static str {
 }
 
 /// What the arms of all conditions have: the time to the target only if every condition has one.
-pub(crate) fn common_measure(findings: &Findings) -> Measure {
+pub(crate) fn common_measure(findings: &Findings) -> SpeedMeasure {
     let all = findings.study.conditions.iter().all(|condition| condition.target.is_some());
-    if all { Measure::TimeToTarget } else { Measure::StepTime }
+    if all { SpeedMeasure::TimeToTarget } else { SpeedMeasure::StepTime }
 }
 
 /// The arm's time in the order of the axis; none where its runs do not tell.
-fn times(findings: &Findings, axes: &Axes, arm: usize, measure: Measure) -> Vec<TimedPlace> {
+fn times(findings: &Findings, axes: &Axes, arm: usize, measure: SpeedMeasure) -> Vec<TimedPlace> {
     let confidence = findings.thresholds.confidence;
     let shown = |cell: &&ArmCell| {
-        let missed = measure == Measure::TimeToTarget && cell.mostly_missed();
+        let missed = measure == SpeedMeasure::TimeToTarget && cell.mostly_missed();
         !cell.mostly_diverged() && !missed
     };
     let mut found: Vec<TimedPlace> = findings

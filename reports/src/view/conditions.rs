@@ -10,7 +10,7 @@ use crate::number_format;
 use crate::verdict::{sure_words, target_words};
 use crate::winner::{Standing, Winner};
 use comparison::Comparison;
-use comparison::study::{Condition, Measure, Study};
+use comparison::study::{Condition, SpeedMeasure, Study};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ fn sentence(
     };
     let name = |arm| findings.study.arm_name(arm);
     let what = match (condition.measure(), aim) {
-        (Measure::TimeToTarget | Measure::StepsToTarget, Some(aim)) => {
+        (SpeedMeasure::TimeToTarget | SpeedMeasure::StepsToTarget, Some(aim)) => {
             format!("needed {} to {aim}", winner.words)
         }
         _ => format!("took {} per step", winner.words),

@@ -8,7 +8,7 @@ use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format::{self, Unit};
 use crate::verdict;
-use comparison::study::{Condition, Measure};
+use comparison::study::{Condition, SpeedMeasure};
 use recipe::Metric;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ pub(crate) struct FrontPoint {
 /// What outcomes are compared by.
 #[derive(Clone, Copy)]
 struct Compared {
-    measure: Measure,
+    measure: SpeedMeasure,
     metric: Metric,
 }
 
@@ -166,8 +166,8 @@ fn chart(
     let margin = ((high - low) * 0.12).max(high.abs() * 1e-3);
     let y = Scale::new(low - margin..=high + margin, area.bottom..=area.top, y_unit.factor);
     let time = match measure {
-        Measure::StepTime => "time per step",
-        Measure::TimeToTarget | Measure::StepsToTarget => "time to target",
+        SpeedMeasure::StepTime => "time per step",
+        SpeedMeasure::TimeToTarget | SpeedMeasure::StepsToTarget => "time to target",
     };
     let y_name = format!("final {}", verdict::metric_words(metric));
     let y_words = if y_unit.name.is_empty() { y_name } else { format!("{y_name} ({})", y_unit.name) };

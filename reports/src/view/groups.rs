@@ -4,7 +4,7 @@ use super::condition_title;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
-use comparison::study::{Measure, PlacedCell};
+use comparison::study::{PlacedCell, SpeedMeasure};
 use recipe::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +133,7 @@ fn held<'a>(
     PlacedCell { number, condition, cell }: PlacedCell<'_, 'a>,
 ) -> Option<Held<'a>> {
     let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
-    let steps = cell.values(Measure::StepTime);
+    let steps = cell.values(SpeedMeasure::StepTime);
     let step = (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)?;
     let parts = spec.strategy.parts();
     let batch = f64::from(spec.train.global_batch);

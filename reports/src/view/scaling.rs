@@ -10,7 +10,7 @@ use crate::number_format;
 use crate::pays::{Pays, pays};
 use crate::scaling::{ArmScaling, Kept, OnWorkers, families, workers_axis};
 use comparison::statistics::Amdahl;
-use comparison::study::Measure;
+use comparison::study::SpeedMeasure;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -126,7 +126,7 @@ fn scaled(findings: &Findings, conditions: &[usize]) -> Vec<ArmScaling> {
         let point = |condition: &usize| {
             let condition = &findings.study.conditions[*condition];
             let cell = condition.cell(arm).filter(|cell| !cell.mostly_diverged())?;
-            let step = condition.time(cell, Measure::StepTime, confidence)?.value;
+            let step = condition.time(cell, SpeedMeasure::StepTime, confidence)?.value;
             (step > 0.0).then_some(OnWorkers { workers: condition.workers.max(1), batch: cell.batch, step })
         };
         let points: Vec<OnWorkers> = conditions.iter().filter_map(point).collect();

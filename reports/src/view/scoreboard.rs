@@ -7,7 +7,7 @@ use crate::number_format;
 use crate::scoreboard;
 use crate::verdict;
 use comparison::statistics;
-use comparison::study::{Condition, Measure};
+use comparison::study::{Condition, SpeedMeasure};
 use comparison::{Comparison, Contrast, exact_p};
 use serde::Serialize;
 
@@ -210,11 +210,11 @@ fn tests(findings: &Findings, condition: &Condition, comparisons: &[Comparison])
     table
 }
 
-fn measure_words(measure: Measure) -> String {
+fn measure_words(measure: SpeedMeasure) -> String {
     match measure {
-        Measure::TimeToTarget => "time to target",
-        Measure::StepsToTarget => "steps to target",
-        Measure::StepTime => "step time",
+        SpeedMeasure::TimeToTarget => "time to target",
+        SpeedMeasure::StepsToTarget => "steps to target",
+        SpeedMeasure::StepTime => "step time",
     }
     .to_owned()
 }

@@ -5,7 +5,7 @@ use super::grade::Grade;
 use super::pairs::Pairs;
 use crate::statistics::censored::{self, Side};
 use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, student_below};
-use crate::study::{ArmCell, Measure};
+use crate::study::{ArmCell, SpeedMeasure};
 
 /// Below this number of pairs nothing is settled, unless the weights are equal, or there are two whole pairs of at least three seeds.
 pub const FEWEST_PAIRS: usize = censored::FEWEST;
@@ -16,8 +16,8 @@ const FEWEST_EQUAL: usize = 2;
 /// An arm against the baseline by one measure.
 #[derive(Clone, Debug)]
 pub struct Contrast {
-    /// What is compared.
-    pub measure: Measure,
+    /// Time to target, steps to target or step time.
+    pub measure: SpeedMeasure,
     /// Baseline over arm: above 1 the arm is faster, or needs fewer steps.
     pub ratio: Option<Estimate>,
     /// A ratio that is only a lower bound, because the baseline did not reach the target.
@@ -85,15 +85,15 @@ struct Claims {
 
 impl Contrast {
     /// `equal` says that the weights of both are equal bit for bit.
-    pub fn new(cell: &ArmCell, base: &ArmCell, pairs: Pairs, measure: Measure, equal: bool) -> Self {
+    pub fn new(cell: &ArmCell, base: &ArmCell, pairs: Pairs, measure: SpeedMeasure, equal: bool) -> Self {
         let exact = pairs.exact();
         let whole = Summary::of(&exact).filter(|_| exact.len() < pairs.differences.len());
         let missed = [pairs.baseline_missed(), pairs.arm_missed()];
         let fewest = if equal { FEWEST_EQUAL } else { FEWEST_PAIRS };
         let mut mean = censored::fit(&pairs.differences).or_else(|| Summary::of(&exact));
         let mut enough = exact.len() >= fewest;
-        let whole_sides =
-            measure == Measure::StepTime || [cell, base].iter().all(|side| side.reached() == side.runs.len());
+        let whole_sides = measure == SpeedMeasure::StepTime
+            || [cell, base].iter().all(|side| side.reached() == side.runs.len());
         let comparable = !cell.mostly_diverged() && !base.mostly_diverged() && whole_sides;
         if exact.len() < FEWEST_PAIRS && missed == [0, 0] && !equal && comparable {
             // Seeds that the arms do not have in common.
@@ -420,7 +420,7 @@ fn below(summary: &Summary, edge: f64) -> f64 {
 }
 
 /// p of the exact unpaired test on logarithms; on ranks if some runs did not reach the target, with these last.
-pub fn exact_p(cell: &ArmCell, base: &ArmCell, measure: Measure) -> Option<f64> {
+pub fn exact_p(cell: &ArmCell, base: &ArmCell, measure: SpeedMeasure) -> Option<f64> {
     let [arm, base] = [cell, base].map(|cell| cell.values(measure));
     let pooled: Vec<f64> = base.iter().chain(&arm).copied().collect();
     if pooled.iter().all(|value| value.is_finite() && *value > 0.0) {

@@ -316,7 +316,7 @@ fn who_is_first_is_claimed_of_few_sweeps_of_equal_arms() {
             let study = Study::new(&rows, None).unwrap();
             let condition = &study.conditions[0];
             let time = |cell: &&ArmCell| {
-                statistics::typical(&cell.values(Measure::TimeToTarget), 0.95)
+                statistics::typical(&cell.values(SpeedMeasure::TimeToTarget), 0.95)
                     .map_or(f64::INFINITY, |time| time.value)
             };
             let leader =

@@ -18,7 +18,7 @@ pub use same_weights::same_weights;
 
 use crate::looks;
 use crate::statistics::{self, PlacedSummary};
-use crate::study::{ArmCell, Condition, Lost, Measure, Resource, Study};
+use crate::study::{ArmCell, Condition, Lost, Resource, SpeedMeasure, Study};
 use contrast::grade_family;
 use pairs::Pairs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,16 +82,17 @@ impl Comparison {
             .flatten()
     }
 
-    fn of_measure(&mut self, measure: Measure) -> Option<&mut Contrast> {
+    fn of_measure(&mut self, measure: SpeedMeasure) -> Option<&mut Contrast> {
         match measure {
-            Measure::TimeToTarget => self.time_to_target.as_mut(),
-            Measure::StepsToTarget => self.steps_to_target.as_mut(),
-            Measure::StepTime => Some(&mut self.step_time),
+            SpeedMeasure::TimeToTarget => self.time_to_target.as_mut(),
+            SpeedMeasure::StepsToTarget => self.steps_to_target.as_mut(),
+            SpeedMeasure::StepTime => Some(&mut self.step_time),
         }
     }
 }
 
-const MEASURES: [Measure; 3] = [Measure::TimeToTarget, Measure::StepsToTarget, Measure::StepTime];
+const MEASURES: [SpeedMeasure; 3] =
+    [SpeedMeasure::TimeToTarget, SpeedMeasure::StepsToTarget, SpeedMeasure::StepTime];
 
 /// Compares the arms of each condition with the baseline; a condition without the baseline has no comparison.
 pub fn compare(study: &Study, thresholds: Thresholds) -> Vec<Vec<Comparison>> {
@@ -112,7 +113,8 @@ pub fn compare_by(study: &Study, thresholds: Thresholds, resource: Resource) -> 
             let (mut family, mut alone, mut missed) = (Vec::new(), Vec::new(), 0);
             for comparison in comparisons {
                 let lost = condition.cell(comparison.arm).and_then(|cell| condition.lost(cell));
-                let claims = lost.is_none() || lost == Some(Lost::Missed) && measure == Measure::StepTime;
+                let claims =
+                    lost.is_none() || lost == Some(Lost::Missed) && measure == SpeedMeasure::StepTime;
                 missed += usize::from(!claims && lost == Some(Lost::Missed));
                 let place = if claims { &mut family } else { &mut alone };
                 place.extend(comparison.of_measure(measure));
@@ -168,11 +170,11 @@ impl Shift {
         Self { to_target: 0.0, of_steps: (f64::from(cell.batch) / f64::from(base.batch)).ln() }
     }
 
-    fn of_measure(self, measure: Measure) -> f64 {
+    fn of_measure(self, measure: SpeedMeasure) -> f64 {
         match measure {
-            Measure::TimeToTarget => self.to_target,
-            Measure::StepTime => self.of_steps,
-            Measure::StepsToTarget => 0.0,
+            SpeedMeasure::TimeToTarget => self.to_target,
+            SpeedMeasure::StepTime => self.of_steps,
+            SpeedMeasure::StepsToTarget => 0.0,
         }
     }
 }
@@ -185,7 +187,7 @@ fn compared(
     shift: Shift,
 ) -> Comparison {
     let same_weights = same_weights(cell, base);
-    let contrast = |measure: Measure| {
+    let contrast = |measure: SpeedMeasure| {
         let mut pairs = Pairs::of(condition, cell, base, measure).shifted(shift.of_measure(measure));
         if same_weights.is_some() {
             // Both reach the target at the same moment of the same evaluation.
@@ -193,13 +195,13 @@ fn compared(
         }
         Contrast::new(cell, base, pairs, measure, same_weights.is_some())
     };
-    let with_target = |measure: Measure| condition.target.map(|_| contrast(measure));
-    let steps = with_target(Measure::StepsToTarget);
+    let with_target = |measure: SpeedMeasure| condition.target.map(|_| contrast(measure));
+    let steps = with_target(SpeedMeasure::StepsToTarget);
     Comparison {
         arm: cell.arm,
-        step_time: contrast(Measure::StepTime),
+        step_time: contrast(SpeedMeasure::StepTime),
         steps_to_target: if same_weights.is_some() { steps.map(Contrast::equal_steps) } else { steps },
-        time_to_target: with_target(Measure::TimeToTarget),
+        time_to_target: with_target(SpeedMeasure::TimeToTarget),
         quality: QualityGap::of(condition, cell, base, same_weights.is_some(), thresholds),
         same_weights,
         grade: Grade::Open,
@@ -220,7 +222,7 @@ fn pools(study: &Study) -> Vec<BTreeSet<usize>> {
 
 /// Lets the comparisons of all arms under the conditions of a pool share what they know of spread. Those of equal weights share among
 /// themselves: seeds do not spread them.
-fn share_variance(found: &mut [Vec<Comparison>], measure: Measure, pool: &BTreeSet<usize>) {
+fn share_variance(found: &mut [Vec<Comparison>], measure: SpeedMeasure, pool: &BTreeSet<usize>) {
     let (mut of_seeds, mut of_machine) = (Vec::new(), Vec::new());
     for (condition, comparisons) in found.iter_mut().enumerate().filter(|(place, _)| pool.contains(place)) {
         for comparison in comparisons {

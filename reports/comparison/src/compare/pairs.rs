@@ -2,7 +2,7 @@
 
 use crate::statistics::Grid;
 use crate::statistics::censored::{self, Difference};
-use crate::study::{ArmCell, Condition, JudgedRun, Measure};
+use crate::study::{ArmCell, Condition, JudgedRun, SpeedMeasure};
 
 /// What a run did by one measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    pub fn of(condition: &Condition, cell: &ArmCell, base: &ArmCell, measure: Measure) -> Self {
+    pub fn of(condition: &Condition, cell: &ArmCell, base: &ArmCell, measure: SpeedMeasure) -> Self {
         let horizon = horizon(condition, base, measure);
         let mut pairs = Self { grids: [cell, base].map(|cell| grid(cell, measure)), ..Self::default() };
         if cell.mostly_diverged() || base.mostly_diverged() {
@@ -104,32 +104,32 @@ impl Pairs {
 }
 
 /// The longest that any run of the condition was watched, or of a baseline of another one.
-fn horizon(condition: &Condition, base: &ArmCell, measure: Measure) -> f64 {
+fn horizon(condition: &Condition, base: &ArmCell, measure: SpeedMeasure) -> f64 {
     let watched = |cell: &ArmCell| {
         cell.runs.iter().map(|judged| watched(judged, cell, measure)).fold(0.0_f64, f64::max)
     };
     condition.cells.iter().chain([base]).map(watched).fold(0.0, f64::max)
 }
 
-fn watched(judged: &JudgedRun, cell: &ArmCell, measure: Measure) -> f64 {
+fn watched(judged: &JudgedRun, cell: &ArmCell, measure: SpeedMeasure) -> f64 {
     match measure {
-        Measure::TimeToTarget => judged.watched,
-        Measure::StepsToTarget => {
+        SpeedMeasure::TimeToTarget => judged.watched,
+        SpeedMeasure::StepsToTarget => {
             let last = judged.hit.or(judged.before).map_or(0, |row| row.samples);
             last as f64 / f64::from(cell.batch)
         }
-        Measure::StepTime => 0.0,
+        SpeedMeasure::StepTime => 0.0,
     }
 }
 
-fn seen(judged: &JudgedRun, cell: &ArmCell, measure: Measure, horizon: f64) -> Option<Seen> {
+fn seen(judged: &JudgedRun, cell: &ArmCell, measure: SpeedMeasure, horizon: f64) -> Option<Seen> {
     let positive = |value: f64| (value > 0.0 && value.is_finite()).then_some(value);
-    if measure == Measure::StepTime {
+    if measure == SpeedMeasure::StepTime {
         return judged.mean_step().and_then(positive).map(Seen::Value);
     }
     let value = match measure {
-        Measure::TimeToTarget => judged.time_to_target(),
-        Measure::StepsToTarget | Measure::StepTime => judged.steps_to_target(cell.batch),
+        SpeedMeasure::TimeToTarget => judged.time_to_target(),
+        SpeedMeasure::StepsToTarget | SpeedMeasure::StepTime => judged.steps_to_target(cell.batch),
     };
     if value.is_finite() {
         return positive(value).map(Seen::Value);
@@ -154,14 +154,14 @@ fn difference(base: Seen, arm: Seen) -> Option<Difference> {
 
 /// The cells of the evaluation grid in which the runs of an arm reached the target. Before the first evaluation of a
 /// trained model lies at least one step.
-fn grid(cell: &ArmCell, measure: Measure) -> Grid {
+fn grid(cell: &ArmCell, measure: SpeedMeasure) -> Grid {
     let ends = |judged: &JudgedRun| {
         let hit = judged.hit?;
         let before = judged.before.map_or(0, |row| row.samples).max(u64::from(cell.batch)).min(hit.samples);
         let (low, high) = match measure {
-            Measure::StepTime => return None,
-            Measure::StepsToTarget => (before as f64, hit.samples as f64),
-            Measure::TimeToTarget => {
+            SpeedMeasure::StepTime => return None,
+            SpeedMeasure::StepsToTarget => (before as f64, hit.samples as f64),
+            SpeedMeasure::TimeToTarget => {
                 let high = hit.at.seconds();
                 let of_row = judged.before.filter(|row| row.samples > 0).map(|row| row.at.seconds());
                 (of_row.unwrap_or(high * before as f64 / hit.samples.max(1) as f64), high)

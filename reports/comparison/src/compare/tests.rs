@@ -302,7 +302,7 @@ fn arms_with_equal_weights_need_the_same_steps_and_two_repeats() {
         let steps = found.steps_to_target.as_ref().unwrap();
         assert_eq!(steps.ratio.unwrap().interval, Some((1.0, 1.0)));
         assert_eq!(steps.grade, Grade::NoDifference);
-        assert_eq!(found.speed().measure, Measure::StepTime);
+        assert_eq!(found.speed().measure, SpeedMeasure::StepTime);
         assert_eq!(found.quality.unwrap().grade, Quality::SameWeights);
         if repeats > 2 {
             assert_eq!(found.grade, Grade::Faster, "{repeats}");
@@ -321,7 +321,7 @@ fn seeds_that_spread_both_arms_alike_do_not_hide_a_difference() {
     let rows = sweep(&base, &arm);
     let study = Study::new(&rows, None).unwrap();
     let cells = &study.conditions[0].cells;
-    assert!(exact_p(&cells[1], &cells[0], Measure::TimeToTarget).unwrap() > 0.2);
+    assert!(exact_p(&cells[1], &cells[0], SpeedMeasure::TimeToTarget).unwrap() > 0.2);
     assert!((statistics::sign_flip(&found.speed().pairs.exact()).unwrap() - 0.0625).abs() < 1e-12);
 }
 

@@ -2,7 +2,7 @@
 
 use super::error_rates::{MOST_FALSE, is_false};
 use super::made_up::{Draws, PLAIN, Structure, Uneven};
-use crate::{Compared, Grade, looks};
+use crate::{Compared, Grade};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ fn made(all: &SweepRows) -> (SweepRows, usize) {
                 (run.attempt, run.state) = (attempt.take(), RunState::Done);
             }
         }
-        needed = looks::look(&rows, None).unwrap().needed;
+        needed = crate::look(&rows, None).unwrap().needed;
         if needed.is_empty() {
             break;
         }

@@ -1,6 +1,6 @@
 //! One arm under one condition: its runs, and what they come to.
 
-use super::{JudgedRun, Measure, Usage};
+use super::{JudgedRun, SpeedMeasure, Usage};
 use recipe::{Metric, RunSpec};
 use std::num::NonZeroU64;
 use store::AttemptRow;
@@ -75,13 +75,13 @@ impl ArmCell<'_> {
     }
 
     /// The values that are compared, one for each judged run; infinite where a target was not reached.
-    pub fn values(&self, measure: Measure) -> Vec<f64> {
+    pub fn values(&self, measure: SpeedMeasure) -> Vec<f64> {
         match measure {
-            Measure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
-            Measure::StepsToTarget => {
+            SpeedMeasure::TimeToTarget => self.runs.iter().map(JudgedRun::time_to_target).collect(),
+            SpeedMeasure::StepsToTarget => {
                 self.runs.iter().map(|judged| judged.steps_to_target(self.batch)).collect()
             }
-            Measure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
+            SpeedMeasure::StepTime => self.runs.iter().filter_map(JudgedRun::mean_step).collect(),
         }
     }
 
@@ -137,16 +137,16 @@ impl ArmCell<'_> {
 
     /// The median run by the measure, the lower of two, of those that did not diverge if there are any; a run without a value
     /// comes last.
-    pub fn median_run(&self, measure: Measure) -> Option<&JudgedRun<'_>> {
+    pub fn median_run(&self, measure: SpeedMeasure) -> Option<&JudgedRun<'_>> {
         self.runs.get(self.median_index(measure)?)
     }
 
     /// The index of [`ArmCell::median_run`].
-    pub fn median_index(&self, measure: Measure) -> Option<usize> {
+    pub fn median_index(&self, measure: SpeedMeasure) -> Option<usize> {
         let key = |place: &usize| match measure {
-            Measure::TimeToTarget => self.runs[*place].time_to_target(),
-            Measure::StepsToTarget => self.runs[*place].steps_to_target(self.batch),
-            Measure::StepTime => self.runs[*place].mean_step().unwrap_or(f64::INFINITY),
+            SpeedMeasure::TimeToTarget => self.runs[*place].time_to_target(),
+            SpeedMeasure::StepsToTarget => self.runs[*place].steps_to_target(self.batch),
+            SpeedMeasure::StepTime => self.runs[*place].mean_step().unwrap_or(f64::INFINITY),
         };
         let sound = |place: &usize| !self.runs[*place].has_diverged();
         let mut order: Vec<usize> = (0..self.runs.len()).filter(sound).collect();

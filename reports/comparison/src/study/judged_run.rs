@@ -6,7 +6,7 @@ use store::{AttemptRow, MetricRow, RunRow, RunState};
 
 /// A run that is judged: it counts in the statistics of its arm.
 pub struct JudgedRun<'a> {
-    /// The run.
+    /// Its row, with cell, repeat and seed.
     pub run: &'a RunRow,
     /// Its last attempt.
     pub attempt: &'a AttemptRow,
@@ -143,7 +143,7 @@ pub fn is_degraded(run: &RunRow) -> bool {
 mod tests {
     use super::*;
     use crate::sample::Sample;
-    use crate::study::{Measure, Study};
+    use crate::study::{SpeedMeasure, Study};
     use store::SweepRows;
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let mut rows = Sample { target: None, ..Sample::duel() }.rows();
         let median = |rows: &SweepRows| {
             let study = Study::new(rows, None).unwrap();
-            study.conditions[0].cells[1].median_index(Measure::StepTime)
+            study.conditions[0].cells[1].median_index(SpeedMeasure::StepTime)
         };
         let before = median(&rows).unwrap();
         let of_arm = |rows: &SweepRows| -> Vec<usize> {

@@ -3,7 +3,7 @@
 //! arm had run them all (the least-squares mean of a model of arms and repeats; with common repeats, the plain mean). The quotient
 //! of two such means is the ratio of the pairs.
 
-use super::{ArmCell, Condition, JudgedRun, Measure};
+use super::{ArmCell, Condition, JudgedRun, SpeedMeasure};
 use crate::statistics::{Estimate, Summary, average, mean, sum, typical};
 use recipe::Metric;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Level {
 
 impl Condition<'_> {
     /// The geometric mean of an arm's times, in seconds; the median of its runs if one of them did not reach the target.
-    pub fn level(&self, cell: &ArmCell, measure: Measure, confidence: f64) -> Option<Level> {
+    pub fn level(&self, cell: &ArmCell, measure: SpeedMeasure, confidence: f64) -> Option<Level> {
         self.level_of(cell, &|cell, judged| value(cell, judged, measure), confidence)
     }
 
@@ -48,7 +48,7 @@ impl Condition<'_> {
     }
 
     /// [`Condition::level`] without the number of runs.
-    pub fn time(&self, cell: &ArmCell, measure: Measure, confidence: f64) -> Option<Estimate> {
+    pub fn time(&self, cell: &ArmCell, measure: SpeedMeasure, confidence: f64) -> Option<Estimate> {
         self.level(cell, measure, confidence).map(|level| level.estimate)
     }
 
@@ -69,7 +69,7 @@ impl Condition<'_> {
 
 /// The geometric mean of all of an arm's own times, in seconds, whatever repeats others have; the median of its runs if one of them did not
 /// reach the target.
-pub fn own_time(cell: &ArmCell, measure: Measure, confidence: f64) -> Option<Estimate> {
+pub fn own_time(cell: &ArmCell, measure: SpeedMeasure, confidence: f64) -> Option<Estimate> {
     let value = |cell: &ArmCell, judged: &JudgedRun| value(cell, judged, measure);
     level_beside(cell, None, &value, confidence).map(|level| level.estimate)
 }
@@ -89,11 +89,11 @@ fn level_beside(
     Some(Level { estimate: found.estimate.map(f64::exp), ..found })
 }
 
-fn value(cell: &ArmCell, judged: &JudgedRun, measure: Measure) -> Option<f64> {
+fn value(cell: &ArmCell, judged: &JudgedRun, measure: SpeedMeasure) -> Option<f64> {
     match measure {
-        Measure::TimeToTarget => Some(judged.time_to_target()),
-        Measure::StepsToTarget => Some(judged.steps_to_target(cell.batch)),
-        Measure::StepTime => judged.mean_step(),
+        SpeedMeasure::TimeToTarget => Some(judged.time_to_target()),
+        SpeedMeasure::StepsToTarget => Some(judged.steps_to_target(cell.batch)),
+        SpeedMeasure::StepTime => judged.mean_step(),
     }
 }
 
@@ -169,8 +169,8 @@ mod tests {
         let study = Study::new(&rows, None).unwrap();
         let condition = &study.conditions[0];
         for cell in &condition.cells {
-            let level = condition.level(cell, Measure::TimeToTarget, 0.95).unwrap();
-            let plain = typical(&cell.values(Measure::TimeToTarget), 0.95).unwrap();
+            let level = condition.level(cell, SpeedMeasure::TimeToTarget, 0.95).unwrap();
+            let plain = typical(&cell.values(SpeedMeasure::TimeToTarget), 0.95).unwrap();
             assert_eq!((level.estimate, level.runs), (plain, 5));
         }
     }
@@ -182,7 +182,7 @@ mod tests {
         let condition = &study.conditions[0];
         let thresholds = Thresholds { min_effect: 0.05, min_quality: 0.01, confidence: 0.95, looks: 1 };
         let compared = &compare(&study, thresholds)[0][0];
-        let measures = [Measure::TimeToTarget, Measure::StepsToTarget, Measure::StepTime];
+        let measures = [SpeedMeasure::TimeToTarget, SpeedMeasure::StepsToTarget, SpeedMeasure::StepTime];
         let contrasts =
             [compared.time_to_target.as_ref(), compared.steps_to_target.as_ref(), Some(&compared.step_time)];
         for (measure, contrast) in measures.into_iter().zip(contrasts) {
@@ -192,8 +192,8 @@ mod tests {
             assert_eq!((base.runs, arm.runs), (5, 3));
             assert!(arm.estimate.interval.is_some());
         }
-        let plain = typical(&condition.cells[1].values(Measure::StepTime), 0.95).unwrap();
-        let level = condition.time(&condition.cells[1], Measure::StepTime, 0.95).unwrap();
+        let plain = typical(&condition.cells[1].values(SpeedMeasure::StepTime), 0.95).unwrap();
+        let level = condition.time(&condition.cells[1], SpeedMeasure::StepTime, 0.95).unwrap();
         assert!((level.value / plain.value - 1.0).abs() > 1e-6, "{level:?}");
     }
 

@@ -53,7 +53,7 @@ pub struct Condition<'a> {
 pub struct PlacedCell<'s, 'a> {
     /// Index into [`Study::conditions`].
     pub number: usize,
-    /// That condition.
+    /// Under which the cell was trained.
     pub condition: &'s Condition<'a>,
     /// One of its cells.
     pub cell: &'s ArmCell<'a>,
@@ -61,7 +61,7 @@ pub struct PlacedCell<'s, 'a> {
 
 /// What arms are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Measure {
+pub enum SpeedMeasure {
     /// Seconds from the start to the target.
     TimeToTarget,
     /// Samples up to the target, divided by the global batch.
@@ -208,8 +208,8 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
 
 impl Condition<'_> {
     /// Time to target where there is one, else time per step.
-    pub fn measure(&self) -> Measure {
-        if self.target.is_some() { Measure::TimeToTarget } else { Measure::StepTime }
+    pub fn measure(&self) -> SpeedMeasure {
+        if self.target.is_some() { SpeedMeasure::TimeToTarget } else { SpeedMeasure::StepTime }
     }
 
     /// Why the speed of an arm is not compared; `None` if it is, or has no run yet.
@@ -276,7 +276,7 @@ mod tests {
     fn means_and_medians_of_steps_are_not_mixed() {
         let mut rows = Sample::duel().rows();
         let steps = |rows: &SweepRows| {
-            Study::new(rows, None).unwrap().conditions[0].cells[1].values(Measure::StepTime)
+            Study::new(rows, None).unwrap().conditions[0].cells[1].values(SpeedMeasure::StepTime)
         };
         for run in &mut rows.runs {
             let attempt = run.attempt.as_mut().unwrap();
@@ -358,8 +358,8 @@ mod tests {
         let rows = Sample::duel().rows();
         let study = Study::new(&rows, None).unwrap();
         let cell = &study.conditions[0].cells[1];
-        let middle = cell.median_run(Measure::TimeToTarget).unwrap().time_to_target();
-        assert_eq!(crate::statistics::median(&cell.values(Measure::TimeToTarget)), Some(middle));
+        let middle = cell.median_run(SpeedMeasure::TimeToTarget).unwrap().time_to_target();
+        assert_eq!(crate::statistics::median(&cell.values(SpeedMeasure::TimeToTarget)), Some(middle));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::number_format;
 use crate::scoreboard::TextCell;
 use crate::verdict::{capitalised, target_words, whole_percent};
 use crate::winner::{Winner, winner};
-use comparison::study::{Condition, Measure, Resource};
+use comparison::study::{Condition, Resource, SpeedMeasure};
 
 /// Sentences where conditions are many.
 const MOST_SAID: usize = 12;
@@ -159,10 +159,12 @@ impl Words<'_> {
         let steps = cost::steps(first);
         match (first.measure(), first.target) {
             (_, Some(target)) if same => format!("the time to {}", target_words(target)),
-            (Measure::StepTime, _) if same && conditions.iter().all(|other| cost::steps(other) == steps) => {
+            (SpeedMeasure::StepTime, _)
+                if same && conditions.iter().all(|other| cost::steps(other) == steps) =>
+            {
                 format!("the time of the {} of a run", number_format::plural(steps as usize, "step"))
             }
-            (Measure::StepTime, _) if same => "the time of all steps of a run".to_owned(),
+            (SpeedMeasure::StepTime, _) if same => "the time of all steps of a run".to_owned(),
             _ if conditions.iter().all(|condition| condition.target.is_some()) => {
                 "the time to the target".to_owned()
             }

@@ -14,7 +14,7 @@ use crate::headline::listed;
 use crate::number_format;
 use crate::verdict::metric_words;
 use canvas::Canvas;
-use comparison::study::{Lost, Measure};
+use comparison::study::{Lost, SpeedMeasure};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use ways::{Compared, Way, most_lost, stops, strongest, ways};
@@ -114,10 +114,10 @@ impl Section {
     }
 }
 
-fn measure_words(measure: Measure) -> &'static str {
+fn measure_words(measure: SpeedMeasure) -> &'static str {
     match measure {
-        Measure::StepTime => "time per step",
-        Measure::TimeToTarget | Measure::StepsToTarget => "time to target",
+        SpeedMeasure::StepTime => "time per step",
+        SpeedMeasure::TimeToTarget | SpeedMeasure::StepsToTarget => "time to target",
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
         let rows = rows();
         let findings = Findings::of(&rows, &Options::default()).unwrap();
         let axes = Axes::of(&findings.study).unwrap();
-        let compared = Compared { measure: Measure::TimeToTarget, metric: None };
+        let compared = Compared { measure: SpeedMeasure::TimeToTarget, metric: None };
         let all = ways(&findings, &axes, compared);
         let found = section(&rows).unwrap();
         let starts: BTreeSet<String> = found

@@ -3,7 +3,7 @@
 use crate::axes::Axes;
 use crate::findings::Findings;
 use comparison::statistics;
-use comparison::study::{Condition, Lost, Measure};
+use comparison::study::{Condition, Lost, SpeedMeasure};
 use recipe::Metric;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const MOST_COMPARED: usize = 24;
 /// What ends of lines are compared by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {
-    pub(super) measure: Measure,
+    pub(super) measure: SpeedMeasure,
     /// Of runs that do not stop at their target: those that do all end with the same.
     pub(super) metric: Option<Metric>,
 }
@@ -41,7 +41,7 @@ pub(super) fn ways(findings: &Findings, axes: &Axes, compared: Compared) -> Vec<
         let mut own: Vec<Way> = Vec::new();
         for cell in &condition.cells {
             let diverged_alone =
-                |lost: &Lost| compared.measure == Measure::TimeToTarget || *lost == Lost::Diverged;
+                |lost: &Lost| compared.measure == SpeedMeasure::TimeToTarget || *lost == Lost::Diverged;
             let lost = condition.lost(cell).filter(diverged_alone);
             let confidence = findings.thresholds.confidence;
             let sound = |value: &f64| value.is_finite() && *value > 0.0;
