@@ -39,7 +39,7 @@ impl Difference {
 }
 
 /// Exact differences below this number give no fit.
-pub const FEWEST: usize = 3;
+pub(crate) const FEWEST: usize = 3;
 
 const ITERATIONS: usize = 500;
 const PRECISION: f64 = 1e-10;
@@ -59,7 +59,7 @@ pub fn fit(differences: &[Difference]) -> Option<Summary> {
 }
 
 /// The differences with each bound in the place of a value. Where only minuends missed, their mean is at most the true one.
-pub fn with_bounds(differences: &[Difference]) -> Vec<f64> {
+pub(crate) fn with_bounds(differences: &[Difference]) -> Vec<f64> {
     let value = |difference: &Difference| match difference {
         Difference::Exact(value)
         | Difference::AtLeast(value)
@@ -82,7 +82,7 @@ const PREDICTED: f64 = 0.99;
 /// A bound is near if it does not lie beyond what the exact differences predict of one more. Behind a near one is a run that may just
 /// have been slow: to leave it out favours the side that missed. A bound says little of the spread, whose degrees of freedom are those
 /// of the exact differences.
-pub fn fit_near(differences: &[Difference], side: Side, least_variance: f64) -> Option<Summary> {
+pub(crate) fn fit_near(differences: &[Difference], side: Side, least_variance: f64) -> Option<Summary> {
     let values: Vec<f64> = differences.iter().filter_map(exactly).collect();
     let exact = Summary::of(&values)?;
     let variance = exact.variance.max(least_variance);
@@ -232,7 +232,7 @@ impl Model {
 }
 
 /// The mean of the exact differences; `None` without one.
-pub fn exact_mean(differences: &[Difference]) -> Option<f64> {
+pub(crate) fn exact_mean(differences: &[Difference]) -> Option<f64> {
     average(&differences.iter().filter_map(exactly).collect::<Vec<_>>())
 }
 

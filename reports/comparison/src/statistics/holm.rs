@@ -4,7 +4,7 @@
 ///
 /// Holm, S. (1979), "A simple sequentially rejective multiple test procedure": the i-th smallest of m is
 /// multiplied by m - i + 1, and no adjusted value is below one before it.
-pub fn holm(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
+pub(crate) fn holm(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> =
         p_values.iter().enumerate().filter_map(|(place, p)| p.map(|p| (place, p))).collect();
     order.sort_by(|left, right| left.1.total_cmp(&right.1));

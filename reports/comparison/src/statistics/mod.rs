@@ -16,15 +16,18 @@ mod serial_share;
 mod student;
 
 pub use grid::Grid;
-pub use holm::holm;
+pub(crate) use holm::holm;
 pub use interval::{Estimate, Summary, average, difference, mean, sum, typical};
-pub use moderated::{PlacedSummary, moderate};
-pub use order::{median, mid_ranks};
+pub(crate) use moderated::{PlacedSummary, moderate};
+pub use order::median;
+pub(crate) use order::mid_ranks;
 pub use permutation::{sign_flip, smallest_p, unpaired};
-pub use power::{CHANCE, MOST_REPEATS, Question};
+pub use power::CHANCE;
+pub(crate) use power::{MOST_REPEATS, Question};
 pub use proportion::{fewer_by_chance, share_interval};
 pub use serial_share::{Amdahl, TimeOnWorkers};
-pub use student::{student_below, student_quantile};
+pub(crate) use student::student_below;
+pub use student::student_quantile;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

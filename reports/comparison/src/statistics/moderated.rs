@@ -18,16 +18,16 @@ const FEWEST: usize = 4;
 const BORROWED: f64 = 0.5;
 
 /// A sample, and the number of the condition that it is of.
-pub struct PlacedSummary<'a> {
+pub(crate) struct PlacedSummary<'a> {
     /// Its variance is replaced.
-    pub summary: &'a mut Summary,
+    pub(crate) summary: &'a mut Summary,
     /// Samples of one condition have their runs in common.
-    pub condition: usize,
+    pub(crate) condition: usize,
 }
 
 /// Replaces variance and degrees of freedom of each sample by the moderated ones. Samples without spread, whose
 /// logarithm is not finite, take no part.
-pub fn moderate(samples: &mut [PlacedSummary<'_>]) {
+pub(crate) fn moderate(samples: &mut [PlacedSummary<'_>]) {
     let usable =
         |sample: &Summary| sample.variance > 0.0 && sample.variance.is_finite() && sample.freedom >= 1.0;
     let mut usable: Vec<&mut PlacedSummary<'_>> =

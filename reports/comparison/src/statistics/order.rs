@@ -17,7 +17,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The rank of each value from 1; equal values share the mean of their ranks. Infinities may be ranked.
-pub fn mid_ranks(values: &[f64]) -> Vec<f64> {
+pub(crate) fn mid_ranks(values: &[f64]) -> Vec<f64> {
     values
         .iter()
         .map(|value| {

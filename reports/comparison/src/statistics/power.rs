@@ -4,30 +4,30 @@ use super::student_quantile;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The largest number of repeats that is considered.
-pub const MOST_REPEATS: usize = 200;
+pub(crate) const MOST_REPEATS: usize = 200;
 
 /// The chance with which the advised number of repeats is to settle the question.
 pub const CHANCE: f64 = 0.8;
 
 /// A difference that is `gap` standard units of `deviation` away from the edge that it must leave.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub(crate) struct Question {
     /// Distance of the true difference from the edge.
-    pub gap: f64,
+    pub(crate) gap: f64,
     /// Distance from a second edge that it must leave too, on the other side.
-    pub other_gap: Option<f64>,
+    pub(crate) other_gap: Option<f64>,
     /// Deviation of the difference of one pair.
-    pub deviation: f64,
+    pub(crate) deviation: f64,
     /// Degrees of freedom of the deviation beyond those of the pairs themselves.
-    pub borrowed: f64,
+    pub(crate) borrowed: f64,
     /// Two-sided level of the test, after its correction.
-    pub level: f64,
+    pub(crate) level: f64,
 }
 
 impl Question {
     /// The chance that `repeats` pairs settle it, if the difference and its deviation are what they seem. Of two edges that must both be
     /// left, it is at least one less the chances that either is not (Bonferroni).
-    pub fn chance(&self, repeats: usize) -> f64 {
+    pub(crate) fn chance(&self, repeats: usize) -> f64 {
         let other = self.other_gap.map_or(1.0, |gap| self.chance_beyond(gap, repeats));
         (self.chance_beyond(self.gap, repeats) + other - 1.0).max(0.0)
     }
@@ -43,7 +43,7 @@ impl Question {
     }
 
     /// The smallest number of repeats, above `from`, with at least the given chance; `None` beyond [`MOST_REPEATS`].
-    pub fn repeats(&self, from: usize, chance: f64) -> Option<usize> {
+    pub(crate) fn repeats(&self, from: usize, chance: f64) -> Option<usize> {
         (from.max(2) + 1..=MOST_REPEATS).find(|repeats| self.chance(*repeats) >= chance)
     }
 }

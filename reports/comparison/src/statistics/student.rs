@@ -26,7 +26,7 @@ pub fn student_quantile(probability: f64, freedom: f64) -> Option<f64> {
 }
 
 /// Probability that a t variable lies below `value`; `None` without a degree of freedom.
-pub fn student_below(value: f64, freedom: f64) -> Option<f64> {
+pub(crate) fn student_below(value: f64, freedom: f64) -> Option<f64> {
     if freedom <= 0.0 || freedom.is_nan() || value.is_nan() {
         return None;
     }

@@ -86,7 +86,7 @@ impl ArmCell<'_> {
     }
 
     /// The samples of which a metric is the share that is classified right; `None` of a metric that is no such share.
-    pub fn classified(&self, metric: Metric) -> Option<NonZeroU64> {
+    pub(crate) fn classified(&self, metric: Metric) -> Option<NonZeroU64> {
         match metric {
             Metric::TestAccuracy | Metric::TestTop5Accuracy => NonZeroU64::new(self.test_samples),
             Metric::ValidationAccuracy | Metric::ValidationTop5Accuracy => NonZeroU64::new(self.held_out),

@@ -47,7 +47,7 @@ impl<'a> JudgedRun<'a> {
     }
 
     /// Whether it trained to its end.
-    pub fn ended_as_planned(&self) -> bool {
+    pub(crate) fn ended_as_planned(&self) -> bool {
         matches!(self.run.state, RunState::Done | RunState::Degraded)
     }
 
@@ -58,7 +58,7 @@ impl<'a> JudgedRun<'a> {
 
     /// Seconds per global batch over all steady steps, or of the median one if a run of the condition was recorded before the mean
     /// was kept. A run that diverged has none that says anything.
-    pub fn mean_step(&self) -> Option<f64> {
+    pub(crate) fn mean_step(&self) -> Option<f64> {
         self.step.filter(|_| self.has_steps()).map(Nanos::seconds)
     }
 

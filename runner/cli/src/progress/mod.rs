@@ -3,6 +3,7 @@
 mod bars;
 mod run_view;
 mod sending;
+mod training;
 mod transfer;
 
 pub(crate) use sending::Sending;

@@ -1,10 +1,11 @@
 //! The run under way in one line: step, metric, time left, loss, and who is behind.
 
+use super::training::Training;
 use crate::live::{LiveMember, LiveRun};
 use crate::live_curve::LiveCurve;
 use crate::output::{self, human};
 use launch::{Heartbeat, Member, RunPhase, Update};
-use recipe::{Cell, Extent, Metric, PlannedFault, Target};
+use recipe::{Cell, Metric, PlannedFault, Target};
 use record::{Event, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,20 +15,13 @@ use store::Driver;
 pub(crate) struct RunView {
     title: String,
     workers: u32,
-    batch: u32,
-    steps_together: bool,
-    length: Extent,
     target: Option<Target>,
     phase: RunPhase,
     begun: Instant,
-    training_since: Option<Instant>,
-    training_samples: Option<u64>,
+    training: Training,
     ranks: BTreeMap<Rank, Heartbeat>,
     heard: BTreeMap<Rank, Instant>,
     processes: BTreeMap<Member, Driver>,
-    samples: u64,
-    /// Those of an attempt before, which this one continues.
-    samples_before: u64,
     metric: Option<(Metric, f64)>,
     curve: LiveCurve,
     arm: usize,
@@ -43,23 +37,16 @@ pub(crate) struct RunView {
 impl RunView {
     /// A run that begins.
     pub(crate) fn new(title: String, cell: &Cell, now: Instant) -> Self {
-        let train = &cell.spec.train;
         Self {
             title,
             workers: cell.spec.cluster.workers(),
-            batch: train.global_batch,
-            steps_together: !cell.spec.strategy.is_asynchronous(),
-            length: train.length,
-            target: train.target,
+            target: cell.spec.train.target,
             phase: RunPhase::Starting,
             begun: now,
-            training_since: None,
-            training_samples: None,
+            training: Training::of(&cell.spec),
             ranks: BTreeMap::new(),
             heard: BTreeMap::new(),
             processes: BTreeMap::new(),
-            samples: 0,
-            samples_before: 0,
             metric: None,
             curve: LiveCurve::default(),
             arm: cell.arm,
@@ -76,11 +63,11 @@ impl RunView {
             Update::State(phase) => {
                 self.phase = *phase;
                 if *phase == RunPhase::Running {
-                    self.training_since = Some(now);
+                    self.training.since = Some(now);
                 }
             }
             Update::Heartbeat(rank, beat) => {
-                self.samples = self.samples.max(beat.samples);
+                self.training.reached(beat.samples);
                 self.ranks.insert(*rank, beat.clone());
                 self.heard.insert(*rank, now);
             }
@@ -91,7 +78,7 @@ impl RunView {
             Update::Lost { rank, .. } => {
                 self.lost.insert(*rank);
             }
-            Update::Continued { samples } => self.samples_before = *samples,
+            Update::Continued { samples } => self.training.samples_before = *samples,
             Update::Note(_) => {}
         }
     }
@@ -113,12 +100,12 @@ impl RunView {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Prepared(prepared) => self.training_samples = Some(prepared.training_samples),
+            Event::Prepared(prepared) => self.training.epoch = Some(prepared.training_samples),
             Event::Struck(struck) => self.struck.push(struck.fault),
-            Event::Step(step) => self.samples = self.samples.max(step.samples),
+            Event::Step(step) => self.training.reached(step.samples),
             Event::Metric(record) if record.judged && record.metric == self.watched() => {
                 self.metric = Some((record.metric, record.value));
-                let share = self.goal().map(|goal| record.samples as f64 / goal as f64);
+                let share = self.training.goal().map(|goal| record.samples as f64 / goal as f64);
                 self.curve.push(share.unwrap_or_default(), record.value);
             }
             _ => {}
@@ -201,7 +188,6 @@ impl RunView {
 
     /// The same for `bakeoff status`.
     pub(crate) fn live(&self, now: Instant) -> LiveRun {
-        let batch = u64::from(self.batch.max(1));
         let member = |(member, process): (&Member, &Driver)| {
             let rank = if let Member::Rank(rank) = member { Some(rank) } else { None };
             let beat = rank.and_then(|rank| self.ranks.get(rank));
@@ -214,17 +200,14 @@ impl RunView {
                 heard: heard.map(|heard| now.saturating_duration_since(*heard).as_secs_f64()),
             }
         };
-        let trained = self.training_since.map(|since| now.saturating_duration_since(since).as_secs_f64());
         LiveRun {
             title: self.title.clone(),
             stage: self.job.clone().unwrap_or_else(|| self.phase_name().to_owned()),
             seconds: self.elapsed(now).as_secs(),
-            step: self.steps_of(self.samples),
-            steps: self.goal().map(|goal| self.steps_of(goal)),
-            steps_per_second: trained
-                .filter(|seconds| *seconds > 0.5)
-                .map(|seconds| self.samples_here() as f64 / batch as f64 / seconds),
-            seconds_left: self.left(now).map(|left| left.as_secs()),
+            step: self.training.step(),
+            steps: self.training.steps(),
+            steps_per_second: self.training.steps_per_second(now),
+            seconds_left: self.training.left(now).map(|left| left.as_secs()),
             metric: self.metric_words(),
             arm: self.arm,
             degraded: self.lost_words(),
@@ -233,21 +216,10 @@ impl RunView {
         }
     }
 
-    /// Steps that these samples make. Workers that step together take the rest of an epoch as a short batch.
-    fn steps_of(&self, samples: u64) -> u64 {
-        let batch = u64::from(self.batch.max(1));
-        match self.training_samples {
-            Some(all) if self.steps_together && all > 0 => {
-                samples / all * all.div_ceil(batch) + (samples % all).div_ceil(batch)
-            }
-            _ => samples.div_ceil(batch),
-        }
-    }
-
     fn phase_name(&self) -> &'static str {
         match self.phase {
             RunPhase::Starting => "starting",
-            RunPhase::Running if self.has_all_samples() => "finishing",
+            RunPhase::Running if self.training.has_all_samples() => "finishing",
             RunPhase::Running => "running",
             RunPhase::Stopping => "stopping",
             RunPhase::Evaluating => "evaluating",
@@ -259,52 +231,22 @@ impl RunView {
             return job.clone();
         }
         match self.phase {
-            RunPhase::Running if !self.has_all_samples() => self.step(),
+            RunPhase::Running if !self.training.has_all_samples() => self.step_words(),
             _ => self.phase_name().to_owned(),
         }
     }
 
     /// `step 120/500`.
-    fn step(&self) -> String {
-        let step = self.steps_of(self.samples);
-        match self.goal() {
-            Some(goal) => {
-                format!("step {}/{}", human::thousands(step), human::thousands(self.steps_of(goal)))
-            }
-            None => format!("step {}", human::thousands(step)),
+    fn step_words(&self) -> String {
+        let step = human::thousands(self.training.step());
+        match self.training.steps() {
+            Some(steps) => format!("step {step}/{}", human::thousands(steps)),
+            None => format!("step {step}"),
         }
     }
 
-    /// Samples of all ranks together at the end.
-    fn goal(&self) -> Option<u64> {
-        Some(self.length.samples(self.training_samples?, self.batch)).filter(|goal| *goal > 0)
-    }
-
-    /// Samples of this attempt.
-    fn samples_here(&self) -> u64 {
-        self.samples.saturating_sub(self.samples_before)
-    }
-
     fn time_left(&self, now: Instant) -> Option<String> {
-        Some(format!("{} left", human::whole(self.left(now)?)))
-    }
-
-    /// Whether nothing is left to train, and its ranks are only waited for: one that lost a link gives its peer up late.
-    fn has_all_samples(&self) -> bool {
-        let goal = self.goal();
-        goal.is_some_and(|goal| self.samples_here() >= goal.saturating_sub(self.samples_before).max(1))
-    }
-
-    /// How long the training still takes, in whole seconds.
-    fn left(&self, now: Instant) -> Option<Duration> {
-        let goal = self.goal()?;
-        let took = now.saturating_duration_since(self.training_since?);
-        let share = self.samples_here() as f64 / goal.saturating_sub(self.samples_before).max(1) as f64;
-        // The first steps are slow, and guesses from them would jump about.
-        (share > 0.02 && share < 1.0 && took > Duration::from_secs(1)).then(|| {
-            let left = took.as_secs_f64() * (1.0 - share).max(0.0) / share;
-            Duration::from_secs_f64(left.ceil())
-        })
+        Some(format!("{} left", human::whole(self.training.left(now)?)))
     }
 
     fn loss(&self) -> Option<String> {
@@ -442,17 +384,6 @@ mod tests {
         let live = view.live(begun);
         assert_eq!(live.degraded.as_deref(), Some("degraded as ordered: without rank 1"));
         assert_eq!(live.struck, ["rank 1 was killed at the beginning of step 7, as the recipe says"]);
-    }
-
-    /// 1,000 samples in batches of 300 are four steps together, and three and a third by themselves.
-    #[test]
-    fn the_short_last_batch_of_an_epoch_is_a_step() {
-        let begun = Instant::now();
-        let mut view = half_way(begun);
-        view.batch = 300;
-        assert_eq!([900, 950, 1000, 1300, 2000].map(|samples| view.steps_of(samples)), [3, 4, 4, 5, 8]);
-        view.steps_together = false;
-        assert_eq!([900, 1000, 2000].map(|samples| view.steps_of(samples)), [3, 4, 7]);
     }
 
     #[test]
