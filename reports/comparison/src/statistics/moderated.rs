@@ -266,6 +266,31 @@ mod tests {
         }
     }
 
+    /// With two degrees of freedom, ln s² less its expectation is ln s² + γ, and varies by ψ'(1) = π²/6. Where it varies by twice as much,
+    /// the prior has two degrees of freedom too, and its variance is e^(γ - γ).
+    #[test]
+    fn a_prior_of_two_degrees_of_freedom_is_found() {
+        let count = 8.0_f64;
+        let apart = (std::f64::consts::PI.powi(2) / 3.0 * (count - 1.0) / count).sqrt();
+        let terms: Vec<Term> = (0..8)
+            .map(|number| Term::of(&sample(if number < 4 { apart.exp() } else { (-apart).exp() })))
+            .collect();
+        let prior = Prior::of(&terms);
+        close(prior.freedom, 2.0, 1e-6);
+        close(prior.variance, 1.0, 1e-6);
+    }
+
+    /// Four equal samples have a prior variance of e^γ, and the F distribution with 2 and endless degrees of freedom exceeds r with
+    /// probability e^-r: a fifth is odd from e^γ ln 2 = 1.23 on. With itself among them it would be from 1.30 on.
+    #[test]
+    fn a_sample_is_odd_by_what_the_others_say() {
+        let keeps_to_itself = |variance: f64| {
+            let found = moderated(&[1.0, 1.0, 1.0, 1.0, variance]);
+            found[4] == sample(variance)
+        };
+        assert!(keeps_to_itself(1.27) && !keeps_to_itself(1.2));
+    }
+
     #[test]
     fn those_of_one_condition_count_as_fewer() {
         // 16 to the power of -1/4 is 1/2: of the 30 degrees of freedom of the others, 15 count, and half of them are borrowed.
