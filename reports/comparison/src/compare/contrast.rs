@@ -61,7 +61,7 @@ pub struct Contrast {
 /// What would settle an open comparison, if ratio and spread are what they seem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
-    /// This number of repeats in all; `None` if more than [`MOST_REPEATS`].
+    /// This number of repeats in all; `None` if more than [`Self::MOST`].
     Repeats {
         /// With a chance of [`CHANCE`].
         likely: Option<usize>,

@@ -44,7 +44,7 @@ pub(crate) const FEWEST: usize = 3;
 const ITERATIONS: usize = 500;
 const PRECISION: f64 = 1e-10;
 
-/// The fit of the model; `None` with fewer than [`FEWEST`] exact differences.
+/// The fit of the model; `None` with fewer than [`FEWEST_PAIRS`](crate::FEWEST_PAIRS) exact differences.
 pub fn fit(differences: &[Difference]) -> Option<Summary> {
     let exact: Vec<f64> = differences.iter().filter_map(exactly).collect();
     let start = Summary::of(&exact).filter(|_| exact.len() >= FEWEST)?;
