@@ -29,6 +29,7 @@ use recipe::{
 use record::{Event, MetricRecord, Rank, StepRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// One recipe, held in memory.
@@ -217,6 +218,9 @@ pub fn train_again(text: &str, deadlines: Deadlines, before: &Trained) -> Result
     trained(Attempt { deadlines, resume, ..attempt_at(spec, run)? }, |_| ())
 }
 
+/// Of all attempts of this process, as of a driver; they end with it.
+static SERVERS: LazyLock<ForkServers> = LazyLock::new(ForkServers::default);
+
 /// An attempt from the beginning, in a folder of its own.
 fn attempt_at<'a>(spec: &'a recipe::RunSpec, run: &Run) -> Result<Attempt<'a>> {
     Ok(Attempt {
@@ -224,7 +228,7 @@ fn attempt_at<'a>(spec: &'a recipe::RunSpec, run: &Run) -> Result<Attempt<'a>> {
         seed: run.seed,
         directory: PathBuf::new(),
         worker: binary("bakeoff-worker")?,
-        forks: Some(ForkServers::default()),
+        forks: Some(SERVERS.clone()),
         deadlines: Deadlines::default(),
         timeout: Some(Duration::from_mins(4)),
         resume: None,

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use store::EventLog;
 use strategies::rng::mix;
 
-/// The longest life of a driver that is killed, in microseconds: longer than its start and some checkpoints.
-const LONGEST_LIFE: u64 = 4_000_000;
+/// Lives of drivers that are killed are at most this part of the undisturbed sweep's time: longer than a start and some
+/// checkpoints, on a busy machine too.
+const LONGEST_LIFE: u32 = 3;
 /// For a driver that is left alone.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// Kills after which a sweep is left alone.
@@ -63,11 +64,20 @@ pub struct KilledSweep {
     pub numbers: SweepNumbers,
 }
 
-/// The numbers of the sweep without interruption.
-pub fn undisturbed() -> Result<SweepNumbers> {
+/// The sweep without interruption.
+#[derive(Debug)]
+pub struct Undisturbed {
+    /// What it ended with.
+    pub numbers: SweepNumbers,
+    took: Duration,
+}
+
+/// Runs the sweep without interruption.
+pub fn undisturbed() -> Result<Undisturbed> {
     let desk = desk()?;
+    let begun = Instant::now();
     desk.run(["run", "recipe.toml"])?.with_code(0)?;
-    numbers_of(&desk)
+    Ok(Undisturbed { took: begun.elapsed(), numbers: numbers_of(&desk)? })
 }
 
 /// The sweep with a driver that is killed at moments drawn from `seed`. After each kill no process is left, and the database is
@@ -75,12 +85,13 @@ pub fn undisturbed() -> Result<SweepNumbers> {
 ///
 /// # Errors
 /// One of these does not hold.
-pub fn killed_again_and_again(seed: u64) -> Result<KilledSweep> {
+pub fn killed_again_and_again(seed: u64, undisturbed: &Undisturbed) -> Result<KilledSweep> {
+    let longest = (undisturbed.took / LONGEST_LIFE).as_micros().max(1) as u64;
     let desk = desk()?;
     let (mut kills, mut continued) = (0, 0);
     loop {
         let driver = desk.start(["run", "recipe.toml"])?;
-        let life = Duration::from_micros(mix(seed, u64::from(kills)) % LONGEST_LIFE);
+        let life = Duration::from_micros(mix(seed, u64::from(kills)) % longest);
         let ended = lives(driver, if kills < MOST_KILLS { life } else { PATIENCE })?;
         continued += ended.stderr.matches("it continues from checkpoint ").count() as u32;
         // The first driver may not live long enough to make a store.

@@ -14,9 +14,10 @@ use std::time::Duration;
 /// Long enough for a machine with few cores and much to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Two workers that train for `steps` steps.
+/// Two workers that train for `steps` steps, which say that they compute.
 fn recipe(steps: u32) -> String {
-    Sketch::perceptron("long", "d-sync", steps).to_string()
+    let sketch = Sketch { name: "long", steps, evaluate: steps, ..Sketch::default() };
+    format!("{sketch}[compute]\nstep-time = \"10ms\"\n")
 }
 
 /// Two workers that train without an end.

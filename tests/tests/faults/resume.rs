@@ -1,7 +1,8 @@
 //! A run that ended early continues from its last checkpoint, with the numbers of a run without interruption.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
-use e2e::{Desk, DriverProcess, Lab, Sketch, gone, is_whole, numbers, repeated_kills, wait_until};
+use e2e::repeated_kills::{self, KilledSweep};
+use e2e::{Desk, DriverProcess, Lab, Sketch, gone, is_whole, numbers, wait_until};
 use record::Event;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -12,18 +13,26 @@ use store::EventLog;
 const PATIENCE: Duration = Duration::from_mins(4);
 /// For the first checkpoints of a run.
 const START_UP: Duration = Duration::from_mins(1);
-const STEPS: u32 = 400;
+const STEPS: u32 = 300;
 /// Steps from one checkpoint to the next.
 const PERIOD: u64 = 50;
 /// Checkpoints of a run that is ended: half of what it would have had.
-const ENOUGH: u64 = 4;
+const ENOUGH: u64 = 3;
 
-/// Momentum, and models at several points; `more` is about the strategy.
+/// A model with several layers, momentum, and models at several points; `more` is about the strategy.
 fn recipe(strategy: &'static str, more: &str) -> String {
+    let layers = "[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 40 }, { kind = \"relu\" }, \
+                  { kind = \"linear\", outputs = 10 }]";
+    recipe_of(&format!("kind = \"sequential\"\nlayers = {layers}"), strategy, more)
+}
+
+/// Steps that say that they compute, so that there is time to end a run while cores are free for others.
+fn recipe_of(model: &str, strategy: &'static str, more: &str) -> String {
     let sketch = Sketch { evaluate: 75, ..Sketch::perceptron("small", strategy, STEPS) };
-    let text = sketch.to_string().replace("lr = 0.01", "lr = 0.01, momentum = 0.9");
+    let text = sketch.to_string().replace("kind = \"mnist-mlp\"", model);
+    let text = text.replace("lr = 0.01", "lr = 0.01, momentum = 0.9");
     let recorded = format!("checkpoint = \"{PERIOD} steps\"\n[measure]\nsteps = \"all\"\n[nodes]");
-    text.replace("[nodes]", &recorded) + more
+    text.replace("[nodes]", &recorded) + more + "[compute]\nstep-time = \"8ms\"\n"
 }
 
 /// What the attempt has recorded whose ranks all reached the end.
@@ -131,7 +140,7 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
 /// Snapshots hold the trained weights; the rest lies in a file of one attempt.
 #[test]
 fn a_continued_run_exports_its_frozen_weights() {
-    let desk = ended_early(&recipe("d-sync", "").replace("mnist-mlp", "cifar100-convex"), kill_driver);
+    let desk = ended_early(&recipe_of("kind = \"cifar100-convex\"", "d-sync", ""), kill_driver);
     desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
     desk.run(["export", "last", "--format", "safetensors", "-o", "out"]).unwrap().with_code(0).unwrap();
     let run = std::fs::read_dir(desk.at("out")).unwrap().next().unwrap().unwrap().path();
@@ -168,12 +177,12 @@ fn a_run_on_hosts_continues_after_one_of_them_was_lost() {
     }
     let cache = tempfile::tempdir().unwrap();
     let lab = Lab::with_cache(cache.path()).unwrap();
-    let sketch = Sketch { strategy: "d-sync", steps: 3000, evaluate: 700, ..Sketch::default() };
+    let sketch = Sketch { strategy: "d-sync", steps: 600, evaluate: 140, ..Sketch::default() };
     let text = sketch
         .to_string()
-        .replace("[nodes]", "checkpoint = \"250 steps\"\n[measure]\nsteps = \"all\"\n[nodes]");
+        .replace("[nodes]", "checkpoint = \"50 steps\"\n[measure]\nsteps = \"all\"\n[nodes]");
     let text = text.replace("use = [\"local*2\"]", "use = [\"lab1*2\", \"lab2*2\"]")
-        + "[compression]\nkind = \"quantize8\"\nerror-feedback = true\n";
+        + "[compute]\nstep-time = \"8ms\"\n[compression]\nkind = \"quantize8\"\nerror-feedback = true\n";
     let desk = || {
         let desk = Desk::new().unwrap();
         desk.write("recipe.toml", &text).unwrap();
@@ -224,18 +233,11 @@ fn a_damaged_checkpoint_is_passed_over_and_fresh_begins_anew() {
 
 #[test]
 fn a_sweep_whose_driver_is_killed_again_and_again_loses_nothing_and_repeats_nothing() {
-    let killed = repeated_kills::killed_again_and_again(1).unwrap();
-    assert!(
-        killed.kills > 2 && killed.continued > 0,
-        "{} kills, {} continued",
-        killed.kills,
-        killed.continued
-    );
-    assert!(
-        killed.numbers == repeated_kills::undisturbed().unwrap(),
-        "other numbers after {} kills",
-        killed.kills
-    );
+    let undisturbed = repeated_kills::undisturbed().unwrap();
+    let killed = repeated_kills::killed_again_and_again(1, &undisturbed).unwrap();
+    let KilledSweep { kills, continued, numbers } = killed;
+    assert!(kills > 2 && continued > 0, "{kills} kills, {continued} continued");
+    assert!(numbers == undisturbed.numbers, "other numbers after {kills} kills");
 }
 
 /// The number of a checkpoint, by its folder.

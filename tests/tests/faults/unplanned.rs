@@ -8,9 +8,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Two workers that train for `steps` steps of a few milliseconds each.
+/// Two workers that train for `steps` steps, which say that they compute, so that a run is under way for as long as a test takes
+/// while cores are free for others.
 fn recipe(strategy: &'static str, steps: u32) -> String {
-    format!("{}[limits]\nrun-timeout = \"3min\"\n", Sketch::perceptron("long", strategy, steps))
+    let sketch = Sketch { name: "long", strategy, steps, evaluate: steps, ..Sketch::default() };
+    format!("{sketch}[limits]\nrun-timeout = \"3min\"\n[compute]\nstep-time = \"10ms\"\n")
 }
 
 /// Longer than any test lasts.
@@ -85,10 +87,8 @@ fn a_worker_that_hangs_is_found_by_its_silence() {
 
 #[test]
 fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
-    // Steps that take 10 ms on any machine, so that it is under way for as long as this takes.
-    let recipe = format!("{}[compute]\nstep-time = \"10ms\"\n", recipe("async-sgd", 1000));
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
-    let mut scene = UnderWay::started(&recipe, 3, Nanos(200_000_000), run).unwrap();
+    let mut scene = UnderWay::started(&recipe("async-sgd", 600), 3, Nanos(200_000_000), run).unwrap();
     scene.workers[1].signal(Signal::KILL).unwrap();
     let told = |line: &str| line.contains("degraded: rank 1 was ended by signal 9").then_some(());
     scene.driver.hear(Duration::from_secs(15), told).unwrap();
@@ -118,7 +118,7 @@ fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
 
 #[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
-    let scene = trained_for(Nanos(200_000_000), "ps-sync", 1200);
+    let scene = trained_for(Nanos(200_000_000), "ps-sync", 300);
     // One that cannot react to anything must go too, and a fork server.
     let servers = scene.driver.fork_servers().unwrap();
     assert!(!servers.is_empty());
@@ -137,7 +137,7 @@ fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
 
 #[test]
 fn a_killed_fork_server_ends_its_run_and_the_next_run_has_another() {
-    let recipe = recipe("d-sync", 600).replace("count = 1", "count = 2");
+    let recipe = recipe("d-sync", 200).replace("count = 1", "count = 2");
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
     let scene = UnderWay::started(&recipe, 2, Nanos(200_000_000), run).unwrap();
     let servers = scene.driver.fork_servers().unwrap();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::{AttemptRow, EventLog, RunState, Selection, Store};
 use traffic::sends_what_it_costs;
 
-const STEPS: u64 = 50;
+const STEPS: u64 = 100;
 const BUDGET: u64 = STEPS * 100;
 /// How long all runs together may take: three minutes' work for a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_mins(9);
@@ -26,16 +26,24 @@ const RECIPE: &str = r#"
 schema = 1
 name = "strategies"
 [model]
-kind = "mnist-mlp"
+kind = "sequential"
+layers = [
+    { kind = "flatten" },
+    { kind = "linear", outputs = 100 },
+    { kind = "relu" },
+    { kind = "linear", outputs = 50 },
+    { kind = "relu" },
+    { kind = "linear", outputs = 10 },
+]
 [dataset]
 kind = "synthetic"
 train = 2000
 test = 100
 [train]
 global-batch = 100
-steps = 50
+steps = 100
 optimizer = { kind = "sgd", lr = 0.1 }
-evaluate = "50 steps"
+evaluate = "100 steps"
 [nodes]
 use = ["local*4"]
 [repeats]

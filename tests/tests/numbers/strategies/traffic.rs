@@ -16,7 +16,7 @@ const NOTE: u64 = 9;
 /// What a worker says in place of a gradient when none follows.
 const GOODBYE: u64 = 1;
 /// Weights of the model.
-const PARAMETERS: usize = 784 * 500 + 500 + 500 * 500 + 500 + 500 * 10 + 10;
+const PARAMETERS: usize = 784 * 100 + 100 + 100 * 50 + 50 + 50 * 10 + 10;
 
 /// Samples of a step of all workers.
 const BATCH: u64 = 100;
