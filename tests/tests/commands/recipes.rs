@@ -88,7 +88,8 @@ fn run_all(folder: &str) {
     for path in recipes(folder) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = one_slow_worker(&std::fs::read_to_string(&path).unwrap());
-        let text = text.replace("\"../../examples", concat!("\"", env!("CARGO_MANIFEST_DIR"), "/../examples"));
+        let text =
+            text.replace("\"../../examples", concat!("\"", env!("CARGO_MANIFEST_DIR"), "/../examples"));
         let plan = e2e::plan(&text).unwrap();
         let desk = Desk::new().unwrap();
         desk.write(&name, &text).unwrap();

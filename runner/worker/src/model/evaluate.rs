@@ -137,7 +137,7 @@ impl TorchLearner {
             for place in section.placed.clone() {
                 let placed = &self.model.layers[place];
                 let mut through = |x: Tensor| -> Result<Tensor, TchError> {
-                    let x = x.f_reshape(dimensions(rows, placed.input))?;
+                    let x = self.format.give(x.f_reshape(dimensions(rows, placed.input))?)?;
                     let tied = self.tied(weights);
                     let span = &described.span;
                     let own = weights.part(span.clone()).ok_or_else(|| {

@@ -8,7 +8,7 @@ use super::gpu::Gpu;
 use super::initial::initial_weights_of;
 use super::kernel::{self, Down, Pass, Saved};
 use super::section::{Section, layout, sections};
-use super::tensors::dimensions;
+use super::tensors::{MemoryFormat, dimensions};
 use super::tied::Tied;
 use super::{ModelError, initial_weights, loss};
 use crate::data::{DataSet, Feed};
@@ -38,6 +38,8 @@ pub struct TorchLearner {
     pub(super) data: Arc<DataSet>,
     /// The GPU that it computes on.
     pub(super) gpu: Option<Gpu>,
+    /// In which images pass the layers.
+    pub(super) format: MemoryFormat,
     feed: Feed,
     batch: Batch,
     activations: Option<Tensor>,
@@ -67,6 +69,7 @@ impl TorchLearner {
             frozen: Frozen::draw(&model, seed)
                 .map_err(|error| ModelError::Frozen { kind, reason: error.to_string() })?,
             sections,
+            format: MemoryFormat::of(model.input),
             whole: model.clone(),
             model,
             cuts: BTreeMap::new(),
@@ -91,6 +94,7 @@ impl TorchLearner {
         let gpu = Gpu::open(index).map_err(refused)?;
         self.frozen.move_to(gpu.device()).map_err(refused)?;
         self.gpu = Some(gpu);
+        self.format = MemoryFormat::Contiguous;
         Ok(self)
     }
 
@@ -163,6 +167,7 @@ impl TorchLearner {
         let values = mask.rows(&self.batch.examples, columns);
         let factor =
             Tensor::f_from_slice(&values).and_then(|factor| factor.f_reshape(sizes)?.f_to(self.device()));
+        let factor = factor.and_then(|factor| self.format.give(factor));
         factor.map(Some).map_err(|error| failed(&layer.name, "mask", error))
     }
 
@@ -189,6 +194,7 @@ impl TorchLearner {
             self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, self.device())));
             return Ok(());
         }
+        x = self.format.give(x).map_err(|error| failed(&name, "forward pass", error))?;
         for place in section.placed.clone() {
             // Before the linear layer that is cut, rows are whole.
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
@@ -259,6 +265,7 @@ impl TorchLearner {
                 of_head: &mut of_head,
             };
             let below = kernel::backward(placed, saved, down)
+                .and_then(|below| below.map(|below| self.format.give(below)).transpose())
                 .map_err(|error| failed(&placed.name, "backward pass", error))?;
             self.of_head = of_head;
             match below {

@@ -2,7 +2,7 @@
 
 use super::flat::View;
 use super::kernel::Down;
-use super::tensors::split_mut;
+use super::tensors::{MemoryFormat, split_mut};
 use recipe::PlacedLayer;
 use tch::{TchError, Tensor};
 
@@ -27,7 +27,8 @@ impl Recording {
     ) -> Result<(Tensor, Self), TchError> {
         let leaf = |tensor: Tensor| tensor.f_set_requires_grad(true);
         let input = leaf(x.f_detach()?)?;
-        let copies = operands.iter().map(|operand| leaf(operand.f_detach_copy()?));
+        let format = MemoryFormat::found_in(x);
+        let copies = operands.iter().map(|operand| leaf(format.give(operand.f_detach_copy()?)?));
         let operands = copies.collect::<Result<Vec<_>, _>>()?;
         let leaves: Vec<&Tensor> = operands.iter().collect();
         let result = tch::with_grad(|| compute(&input, &leaves))?;
