@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use store::EventLog;
 use strategies::rng::mix;
 
-/// Lives of drivers that are killed are at most this part of the undisturbed sweep's time: longer than a start and some
-/// checkpoints, on a busy machine too.
-const LONGEST_LIFE: u32 = 3;
+/// The first drivers live at most this part of the undisturbed sweep's time, and later ones longer: `PATIENT` kills add as much again, so
+/// that the sweep ends however busy the machine has become.
+const LONGEST_LIFE: f64 = 1.0 / 6.0;
+const PATIENT: f64 = 6.0;
 /// For a driver that is left alone.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// Kills after which a sweep is left alone.
@@ -86,12 +87,12 @@ pub fn undisturbed() -> Result<Undisturbed> {
 /// # Errors
 /// One of these does not hold.
 pub fn killed_again_and_again(seed: u64, undisturbed: &Undisturbed) -> Result<KilledSweep> {
-    let longest = (undisturbed.took / LONGEST_LIFE).as_micros().max(1) as u64;
     let desk = desk()?;
     let (mut kills, mut continued) = (0, 0);
     loop {
         let driver = desk.start(["run", "recipe.toml"])?;
-        let life = Duration::from_micros(mix(seed, u64::from(kills)) % longest);
+        let longest = undisturbed.took.mul_f64(LONGEST_LIFE * (1.0 + f64::from(kills) / PATIENT));
+        let life = longest.mul_f64(part(mix(seed, u64::from(kills))));
         let ended = lives(driver, if kills < MOST_KILLS { life } else { PATIENCE })?;
         continued += ended.stderr.matches("it continues from checkpoint ").count() as u32;
         // The first driver may not live long enough to make a store.
@@ -106,6 +107,11 @@ pub fn killed_again_and_again(seed: u64, undisturbed: &Undisturbed) -> Result<Ki
             None => kills += 1,
         }
     }
+}
+
+/// A random number as one from 0 to 1.
+fn part(drawn: u64) -> f64 {
+    drawn as f64 / u64::MAX as f64
 }
 
 /// Kills a driver after `life`, unless it has ended by then.

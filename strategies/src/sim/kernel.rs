@@ -135,7 +135,7 @@ pub(super) struct State {
     choices: Option<Arc<Mutex<Choices>>>,
     /// The accesses of the lane since it was woken.
     slice: Option<Slice>,
-    /// What each lane has received and seen, as one number.
+    /// What each lane has received and seen, as one number, where orders are searched.
     known: Vec<u64>,
     /// Which lanes touched what those of a rank share, and with what they knew, as one number for each rank.
     shared: Vec<u64>,

@@ -235,6 +235,21 @@ fn a_lossy_codec_leaves_all_places_with_the_same_bits() {
     }
 }
 
+/// A codec rounds a chunk as one, so that no result depends on segments.
+#[test]
+fn a_ring_gives_a_codec_whole_chunks() {
+    let ring: Arc<dyn CollectiveAlgorithm> = Arc::new(Ring);
+    for p in [2, 3] {
+        let messages = |codec: fn() -> Box<dyn Compressor>| {
+            let broadcast = p as u64 - 1;
+            run(p, 3 * SEGMENT * p, &ring, codec).messages - broadcast
+        };
+        let chunks = 2 * (p * (p - 1)) as u64;
+        assert_eq!(messages(|| Box::new(Coarse)), chunks, "{p} places");
+        assert_eq!(messages(|| Box::new(Identity)), 3 * chunks, "{p} places");
+    }
+}
+
 #[test]
 fn the_rank_order_codes_every_part_once_its_own_too() {
     let outcome = run(3, 10, &(Arc::new(RankOrder) as Arc<dyn CollectiveAlgorithm>), || Box::new(Coarse));

@@ -1,5 +1,5 @@
 //! Every recipe of `recipes/papers` and `recipes/checks` in real processes, shortened: each arm trains a few steps on
-//! built-in data. The gate checks that each recipe can be started, not its hours of training.
+//! built-in data, of a small model where its own is large. The gate checks that each recipe can be started, not its hours of training.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::Desk;

@@ -12,22 +12,29 @@ use std::time::Duration;
 /// while cores are free for others.
 fn recipe(strategy: &'static str, steps: u32) -> String {
     let sketch = Sketch { name: "long", strategy, steps, evaluate: steps, ..Sketch::default() };
-    format!("{sketch}[limits]\nrun-timeout = \"3min\"\n[compute]\nstep-time = \"10ms\"\n")
+    format!("{sketch}{LIMITS}[compute]\nstep-time = \"10ms\"\n")
 }
+
+/// Two workers that compute and send megabytes without an end, so that a signal meets them in the middle of something.
+fn endless(strategy: &'static str) -> String {
+    format!("{}{LIMITS}", Sketch::perceptron("long", strategy, ENDLESS))
+}
+
+const LIMITS: &str = "[limits]\nrun-timeout = \"3min\"\n";
 
 /// Longer than any test lasts.
 const ENDLESS: u32 = 1_000_000;
 
 /// Starts a run without an end, and waits long enough for heartbeats to tell where its ranks are.
 fn training(strategy: &'static str) -> UnderWay {
-    trained_for(Nanos(1_500_000_000), strategy, ENDLESS)
+    trained_for(Nanos(1_500_000_000), strategy, &endless(strategy))
 }
 
-/// Starts a run of `steps` steps, and waits until it has trained for `time`.
-fn trained_for(time: Nanos, strategy: &'static str, steps: u32) -> UnderWay {
+/// Starts the run of a recipe, and waits until it has trained for `time`.
+fn trained_for(time: Nanos, strategy: &'static str, recipe: &str) -> UnderWay {
     let ranks = if strategy == "ps-sync" { 3 } else { 2 };
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
-    let scene = UnderWay::started(&recipe(strategy, steps), ranks, time, run).unwrap();
+    let scene = UnderWay::started(recipe, ranks, time, run).unwrap();
     let children = scene.driver.workers().unwrap();
     assert!(
         scene.workers.iter().all(|worker| children.contains(worker)),
@@ -118,7 +125,7 @@ fn a_run_that_goes_on_without_a_worker_is_degraded_wherever_one_looks() {
 
 #[test]
 fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
-    let scene = trained_for(Nanos(200_000_000), "ps-sync", 300);
+    let scene = trained_for(Nanos(200_000_000), "ps-sync", &recipe("ps-sync", 400));
     // One that cannot react to anything must go too, and a fork server.
     let servers = scene.driver.fork_servers().unwrap();
     assert!(!servers.is_empty());
@@ -137,7 +144,7 @@ fn a_killed_driver_leaves_no_worker_and_the_same_command_goes_on() {
 
 #[test]
 fn a_killed_fork_server_ends_its_run_and_the_next_run_has_another() {
-    let recipe = recipe("d-sync", 200).replace("count = 1", "count = 2");
+    let recipe = recipe("d-sync", 400).replace("count = 1", "count = 2");
     let run = |desk: &Desk| desk.command(["-v", "run", "recipe.toml"]);
     let scene = UnderWay::started(&recipe, 2, Nanos(200_000_000), run).unwrap();
     let servers = scene.driver.fork_servers().unwrap();

@@ -38,7 +38,7 @@ pub struct TorchLearner {
     pub(super) data: Arc<DataSet>,
     /// The GPU that it computes on.
     pub(super) gpu: Option<Gpu>,
-    /// In which images pass the layers.
+    /// The memory format in which images pass the layers; on a GPU always contiguous.
     pub(super) format: MemoryFormat,
     feed: Feed,
     batch: Batch,
@@ -194,8 +194,8 @@ impl TorchLearner {
             self.activations = Some(x.new_zeros(dimensions(0, output), (tch::Kind::Float, self.device())));
             return Ok(());
         }
-        x = self.format.give(x).map_err(|error| failed(&name, "forward pass", error))?;
         for place in section.placed.clone() {
+            x = self.format.give(x).map_err(|error| failed(&name, "forward pass", error))?;
             // Before the linear layer that is cut, rows are whole.
             let kept = self.cuts.get(&layer).filter(|_| place > section.weighted);
             let factor = self.mask(&self.whole.layers[place], &x.size(), kept)?;
@@ -239,7 +239,8 @@ impl TorchLearner {
         let last = &self.model.layers[section.placed.end - 1];
         let output = last.output;
         let name = last.name.clone();
-        let mut g = self.activations(output, &name)?;
+        let g = self.activations(output, &name)?;
+        let mut g = self.format.give(g).map_err(|error| failed(&name, "backward pass", error))?;
         if g.size()[0] == 0 {
             gradient.clear().map_err(|error| failed(&name, "backward pass", error))?;
             let input = self.model.layers[section.placed.start].input;

@@ -27,6 +27,7 @@ impl Recording {
     ) -> Result<(Tensor, Self), TchError> {
         let leaf = |tensor: Tensor| tensor.f_set_requires_grad(true);
         let input = leaf(x.f_detach()?)?;
+        // The copy comes before the format, which may leave what it is given where it is: no view is recorded.
         let format = MemoryFormat::found_in(x);
         let copies = operands.iter().map(|operand| leaf(format.give(operand.f_detach_copy()?)?));
         let operands = copies.collect::<Result<Vec<_>, _>>()?;

@@ -73,8 +73,8 @@ pub(super) enum MemoryFormat {
 }
 
 impl MemoryFormat {
-    /// The faster one on a CPU for a model of such examples. With large images, oneDNN (AVX2) takes up to four times as long for the
-    /// gradients of weights if channels are last; with small ones it takes as long.
+    /// The faster one on a CPU for a model of such examples. If channels are last, oneDNN (AVX2) takes up to four times as long for
+    /// the gradients of weights with large images, and as long as otherwise with small ones, while all else is faster.
     pub(super) fn of(input: Shape) -> Self {
         match input {
             Shape::Image(_, height, width) if height * width <= SMALL => Self::ChannelsLast,
@@ -82,27 +82,32 @@ impl MemoryFormat {
         }
     }
 
-    /// That of a tensor of images, which convolutions want of their weights, too.
+    /// The format of a tensor; a convolution's weights should have that of its input. Images of one pixel, which have both, count as
+    /// contiguous.
     pub(super) fn found_in(x: &Tensor) -> Self {
-        match x.stride()[..] {
-            [_, 1, _, _] => Self::ChannelsLast,
+        match (&x.size()[..], &x.stride()[..]) {
+            ([_, _, height, width], [_, 1, _, _]) if height * width > 1 => Self::ChannelsLast,
             _ => Self::Contiguous,
         }
     }
 
-    /// The same values in this format; what holds no images, or has it, is not copied.
+    /// With channels last, the same images in that format, copied only if they are not in it. All else is left as it is.
     pub(super) fn give(self, x: Tensor) -> Result<Tensor, TchError> {
-        if self == Self::Contiguous || x.dim() != IMAGES {
+        let (Self::ChannelsLast, &[examples, channels, height, width]) = (self, &x.size()[..]) else {
             return Ok(x);
-        }
-        x.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_permute([0, 3, 1, 2])
+        };
+        let strides = [height * width * channels, 1, width * channels, channels];
+        // The strides of a single channel are arbitrary, and libtorch knows the format by them.
+        x.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_as_strided(
+            [examples, channels, height, width],
+            strides,
+            None,
+        )
     }
 }
 
-/// Pixels of a small image: those of CIFAR.
+/// The most pixels of a small image: those of CIFAR.
 const SMALL: usize = 32 * 32;
-/// Dimensions of images: example, channel, height, width.
-const IMAGES: usize = 4;
 
 /// A square window, as libtorch takes it.
 pub(super) fn pair(side: usize) -> [i64; 2] {
@@ -144,6 +149,17 @@ mod tests {
         assert_eq!(same.data_ptr(), last.data_ptr());
         let rows = MemoryFormat::ChannelsLast.give(images.reshape([2, 60])).unwrap();
         assert_eq!(rows.data_ptr(), images.data_ptr(), "rows are no images");
+        let grey = images.reshape([6, 1, 4, 5]);
+        let last = MemoryFormat::ChannelsLast.give(grey.shallow_clone()).unwrap();
+        assert_eq!((last.stride(), last.data_ptr()), (vec![20, 1, 5, 1], grey.data_ptr()));
+        assert!(last.equal(&grey));
+        assert_eq!(MemoryFormat::found_in(&last), MemoryFormat::ChannelsLast);
+        let pixels = images.reshape([2, 60, 1, 1]);
+        assert_eq!(MemoryFormat::found_in(&pixels), MemoryFormat::Contiguous);
+        assert_eq!(
+            MemoryFormat::ChannelsLast.give(pixels.shallow_clone()).unwrap().data_ptr(),
+            pixels.data_ptr()
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ const NOTE: u64 = 9;
 /// What a worker says in place of a gradient when none follows.
 const GOODBYE: u64 = 1;
 /// Weights of the model.
-const PARAMETERS: usize = 784 * 100 + 100 + 100 * 50 + 50 + 50 * 10 + 10;
+const PARAMETERS: usize = 784 * 102 + 102 + 102 * 50 + 50 + 50 * 10 + 10;
 
 /// Samples of a step of all workers.
 const BATCH: u64 = 100;
@@ -164,7 +164,7 @@ fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
             let words = |each: u64| if asks { (each * made * WORD, each * made) } else { (0, 0) };
             let up = add(up, words(2));
             // Weights follow each note but the one with which the first server says that the run is over.
-            let replies = made - u64::from(server == 0);
+            let replies = made.saturating_sub(u64::from(server == 0));
             Some((up, add(add(times(made, (NOTE, 1)), words(1)), weights(part, replies))))
         }
         ExchangeThrough::AllReduce => {
