@@ -2,7 +2,8 @@
 
 use super::flat::View;
 use super::kernel::Down;
-use super::tensors::{MemoryFormat, split_mut};
+use super::memory_format::MemoryFormat;
+use super::tensors::split_mut;
 use recipe::PlacedLayer;
 use tch::{TchError, Tensor};
 

@@ -2,7 +2,7 @@
 
 use super::flat::{Gradient, View, ViewMut, Weights};
 use recipe::{Parameter, PlacedLayer, Shape};
-use tch::{TchError, Tensor};
+use tch::TchError;
 
 /// The tensor shape of `rows` examples.
 pub(super) fn dimensions(rows: i64, shape: Shape) -> Vec<i64> {
@@ -63,52 +63,6 @@ pub(super) fn views_mut<'a, const N: usize>(
     split_mut(layer, gradient)?.try_into().map_err(|views: Vec<_>| other_number(layer, N, views.len()))
 }
 
-/// How images lie in memory, in PyTorch's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MemoryFormat {
-    /// One channel behind the other.
-    Contiguous,
-    /// The values of a pixel side by side, as oneDNN's convolutions read them without a copy of their own in each pass.
-    ChannelsLast,
-}
-
-impl MemoryFormat {
-    /// The faster one on a CPU for a model of such examples. If channels are last, oneDNN (AVX2) takes up to four times as long for
-    /// the gradients of weights with large images, and as long as otherwise with small ones, while all else is faster.
-    pub(super) fn of(input: Shape) -> Self {
-        match input {
-            Shape::Image(_, height, width) if height * width <= SMALL => Self::ChannelsLast,
-            Shape::Image(..) | Shape::Flat(_) | Shape::Sequence(..) | Shape::Tokens(..) => Self::Contiguous,
-        }
-    }
-
-    /// The format of a tensor; a convolution's weights should have that of its input. Images of one pixel, which have both, count as
-    /// contiguous.
-    pub(super) fn found_in(x: &Tensor) -> Self {
-        match (&x.size()[..], &x.stride()[..]) {
-            ([_, _, height, width], [_, 1, _, _]) if height * width > 1 => Self::ChannelsLast,
-            _ => Self::Contiguous,
-        }
-    }
-
-    /// With channels last, the same images in that format, copied only if they are not in it. All else is left as it is.
-    pub(super) fn give(self, x: Tensor) -> Result<Tensor, TchError> {
-        let (Self::ChannelsLast, &[examples, channels, height, width]) = (self, &x.size()[..]) else {
-            return Ok(x);
-        };
-        let strides = [height * width * channels, 1, width * channels, channels];
-        // The strides of a single channel are arbitrary, and libtorch knows the format by them.
-        x.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_as_strided(
-            [examples, channels, height, width],
-            strides,
-            None,
-        )
-    }
-}
-
-/// The most pixels of a small image: those of CIFAR.
-const SMALL: usize = 32 * 32;
-
 /// A square window, as libtorch takes it.
 pub(super) fn pair(side: usize) -> [i64; 2] {
     [side as i64; 2]
@@ -128,46 +82,4 @@ fn too_many(layer: &PlacedLayer, left: usize) -> TchError {
 
 fn other_number(layer: &PlacedLayer, expected: usize, found: usize) -> TchError {
     TchError::Shape(format!("{} has {found} tensors of weights, not {expected}", layer.name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tch::{Device, Kind};
-
-    #[test]
-    fn images_keep_their_values_in_either_format() {
-        let images = Tensor::arange(2 * 3 * 4 * 5, (Kind::Float, Device::Cpu)).reshape([2, 3, 4, 5]);
-        let last = MemoryFormat::ChannelsLast.give(images.shallow_clone()).unwrap();
-        assert_eq!((last.size(), last.stride()), (vec![2, 3, 4, 5], vec![60, 1, 15, 3]));
-        assert!(last.equal(&images));
-        assert_eq!(MemoryFormat::found_in(&last), MemoryFormat::ChannelsLast);
-        assert_eq!(MemoryFormat::found_in(&images), MemoryFormat::Contiguous);
-        let again = MemoryFormat::ChannelsLast.give(last.shallow_clone()).unwrap();
-        assert_eq!(again.data_ptr(), last.data_ptr(), "what has the format is not copied");
-        let same = MemoryFormat::Contiguous.give(last.shallow_clone()).unwrap();
-        assert_eq!(same.data_ptr(), last.data_ptr());
-        let rows = MemoryFormat::ChannelsLast.give(images.reshape([2, 60])).unwrap();
-        assert_eq!(rows.data_ptr(), images.data_ptr(), "rows are no images");
-        let grey = images.reshape([6, 1, 4, 5]);
-        let last = MemoryFormat::ChannelsLast.give(grey.shallow_clone()).unwrap();
-        assert_eq!((last.stride(), last.data_ptr()), (vec![20, 1, 5, 1], grey.data_ptr()));
-        assert!(last.equal(&grey));
-        assert_eq!(MemoryFormat::found_in(&last), MemoryFormat::ChannelsLast);
-        let pixels = images.reshape([2, 60, 1, 1]);
-        assert_eq!(MemoryFormat::found_in(&pixels), MemoryFormat::Contiguous);
-        assert_eq!(
-            MemoryFormat::ChannelsLast.give(pixels.shallow_clone()).unwrap().data_ptr(),
-            pixels.data_ptr()
-        );
-    }
-
-    #[test]
-    fn channels_are_last_in_models_of_small_images() {
-        let format = |shape| MemoryFormat::of(shape);
-        assert_eq!(format(Shape::Image(3, 32, 32)), MemoryFormat::ChannelsLast);
-        assert_eq!(format(Shape::Image(1, 28, 28)), MemoryFormat::ChannelsLast);
-        assert_eq!(format(Shape::Image(3, 33, 32)), MemoryFormat::Contiguous);
-        assert_eq!(format(Shape::Flat(1024)), MemoryFormat::Contiguous);
-    }
 }
