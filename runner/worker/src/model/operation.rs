@@ -40,6 +40,10 @@ pub(super) fn result(
         (Layer::Linear { .. }, [weight, bias]) => {
             linear(&rows(layer, x)?, weight, bias)?.f_reshape(dimensions(x.size()[0], layer.output))
         }
+        (Layer::Conv { kernel: 1, stride, padding: 0, groups, .. }, [weight, bias @ ..]) if *stride > 1 => {
+            let x = on_grid(x, *stride)?;
+            x.f_conv2d(weight, bias.first().copied(), [1, 1], [0, 0], [1, 1], *groups as i64)
+        }
         (Layer::Conv { stride, padding, groups, .. }, [weight, bias @ ..]) => {
             x.f_conv2d(weight, bias.first().copied(), pair(*stride), pair(*padding), [1, 1], *groups as i64)
         }
@@ -103,6 +107,13 @@ pub(super) fn result(
             operands,
         ) => Err(TchError::Shape(format!("{} does not take {} operands", layer.name, operands.len()))),
     }
+}
+
+/// The pixels that a convolution of one pixel reads, without a copy. oneDNN makes such a copy itself, and its gradient of the weights
+/// overruns it if channels are last and fewer than its block: wrong numbers, or no end (oneDNN issue 6035; seen in 3.10.2).
+fn on_grid(x: &Tensor, stride: usize) -> Result<Tensor, TchError> {
+    let stride = stride as i64;
+    x.f_slice(2, None, None, stride)?.f_slice(3, None, None, stride)
 }
 
 /// The largest value of each channel, or of each value over all positions, and where it is; of several the first.
