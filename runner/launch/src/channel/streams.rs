@@ -49,8 +49,13 @@ impl<M: From<StreamMessage> + Send + Sync + 'static> Streams<M> {
     /// Opens a stream between `socket` and a destination at the other end. Returns when it has ended.
     pub(crate) async fn open(&self, socket: UnixStream, attempt: u64, to: Destination) {
         let (stream, incoming) = self.number();
-        self.0.outlet.tell(M::from(StreamMessage::Open { stream, attempt, to }));
-        self.carry(stream, socket, incoming, urgency(to)).await;
+        // In the queue of its bytes: one that overtook it would be dropped at the other end.
+        let open = M::from(StreamMessage::Open { stream, attempt, to });
+        if self.0.outlet.send(urgency(to), open).await {
+            self.carry(stream, socket, incoming, urgency(to)).await;
+        } else {
+            self.ended(stream);
+        }
     }
 
     /// Registers a stream that the other end opened, so that its bytes are kept from now on.
@@ -107,7 +112,7 @@ impl<M: From<StreamMessage> + Send + Sync + 'static> Streams<M> {
         }
     }
 
-    /// Takes bytes for a stream; those of one that has ended are dropped.
+    /// Takes bytes for a stream; those of one that has ended at this end are dropped.
     pub(crate) fn take(&self, stream: u32, bytes: Bytes) {
         if let Some(sender) = self.lock().open.get(&stream) {
             // Fails if the stream ends at this moment.
@@ -145,5 +150,46 @@ pub(crate) fn urgency(to: Destination) -> Urgency {
     match to {
         Destination::Control => Urgency::Urgent,
         Destination::Rank(_) => Urgency::Bulk,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{outlet, read_frame};
+    use super::super::message::FromAgent;
+    use super::*;
+    use record::Rank;
+
+    /// A rank sends its greeting at once; if it arrived before the stream is known, the connection would break.
+    #[tokio::test]
+    async fn no_byte_overtakes_the_opening_of_its_stream() {
+        let (mut rank, socket) = UnixStream::pair().unwrap();
+        rank.write_all(b"greeting").await.unwrap();
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let (outlet, _writer) = outlet::<FromAgent>(near);
+        // Its writer runs when this task first waits, and finds the opening in one of its queues.
+        assert!(outlet.send(Urgency::Bulk, FromAgent::Piece { request: 7 }).await);
+        let streams = Streams::new(outlet, Opener::Agent);
+        let opening = streams.open(socket, 1, Destination::Rank(Rank(3)));
+        let reading = async {
+            let mut arrived = Vec::new();
+            for _ in 0..3 {
+                let frame = read_frame::<FromAgent>(&mut far).await.unwrap().unwrap();
+                arrived.push((frame.message, frame.payload));
+            }
+            arrived
+        };
+        let arrived = tokio::select! { biased;
+            () = opening => panic!("the stream has ended"),
+            arrived = reading => arrived,
+        };
+        let [piece, open, data] = &arrived[..] else { panic!("{arrived:?}") };
+        assert!(matches!(piece.0, FromAgent::Piece { request: 7 }), "{piece:?}");
+        assert!(
+            matches!(open.0, FromAgent::Stream(StreamMessage::Open { stream: 2, attempt: 1, .. })),
+            "{open:?}"
+        );
+        assert!(matches!(data.0, FromAgent::Stream(StreamMessage::Data { stream: 2 })), "{data:?}");
+        assert_eq!(data.1, "greeting");
     }
 }
