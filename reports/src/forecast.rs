@@ -7,20 +7,26 @@
 //! | `local-sgd`, `slowmo` | Eq. 2 with one all-reduce per period |
 //! | `d-sync` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
 //! | `pipe-sgd` with a schedule of layers | Pipe-SGD Eq. 4 with the sum of the messages |
-//! | `ps-sync` | Eq. 2 with SC17's P (alpha + W beta) down, and one gradient up |
-//! | `easgd-sync` | Eq. 2 with SC17's log P (alpha + W beta) up and down; variant 3 Eq. 4 with one of them |
+//! | `ps-sync` | Eq. 2 with the weights from the servers to one worker after the other, and one gradient up |
+//! | `easgd-sync` variants 1 and 2 | Eq. 2 with SC17's log P (alpha + W beta) down and up (`predict::tree`), and the centre's update |
+//! | `easgd-sync` variant 3 | Eq. 4 with both ways at once (`predict::tree`) |
 //! | `gmp` | exchanges within groups, and averages between them: `forecast/groups.rs` |
 //!
-//! The server of `ps-sync` sends the weights to one worker after the other, so that workers finish their gradients one after the
-//! other too: all but the last gradient travel while a later worker still computes.
+//! The servers of `ps-sync` send the weights to one worker after the other, so that workers finish their gradients one after the
+//! other too: all but the last gradient travel while a later worker still computes. In variant 1 of `easgd-sync` worker 0 asks the master for
+//! the centre, and the sum of the weights travels to the master, which updates the centre, while the workers compute the next step.
 //!
-//! All-reduces are rows of MG-WFBP Table II. What no model fits has a reason in place of numbers.
+//! Pipe-SGD's Eq. 6 has the backward pass of the last layers in the place of computing; here that is all of the computing, because the
+//! lane that computes must finish it before the next step.
+//!
+//! All-reduces are those of `predict::all_reduce` and `predict::tree`, the rows of MG-WFBP Table II among them. What no model fits has a reason in place of
+//! numbers.
 
 mod computing;
 mod groups;
 mod measured;
 
-pub use computing::{Computing, Passes};
+pub use computing::{Computing, PassTimes, Passes};
 pub use measured::{Measured, measured};
 
 use computing::LayerTimes;
@@ -28,6 +34,7 @@ use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{RingExchange, StageError, Stages};
 use predict::schedule::{LayerTime, StepProfile, TimeLine};
+use predict::tree::RootedTree;
 use predict::{all_reduce, elastic, schedule};
 use recipe::{
     Codec, Collective, Compression, ReduceOrder, Role, RunSpec, Schedule, Strategy, SyncVariant,
@@ -84,14 +91,17 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     if spec.communication.schedule != Schedule::Single {
         return layered(spec, rates, workers, computing);
     }
-    let compute = computing.step;
-    let exchange = exchange(spec, rates, workers)?;
-    let (Exchange::After(communication) | Exchange::Beside(communication)) = exchange;
-    let stages = Stages::new(0.0, compute, communication)?;
-    let step = match exchange {
-        Exchange::After(_) => stages.synchronous(),
-        Exchange::Beside(_) => stages.pipelined(),
+    // Of the centre of elastic averaging, as long as a worker's of its weights; servers divide it among them.
+    let update = computing.layers(spec, &spec.model.weighted_layers()).update;
+    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    let compute = match (&spec.strategy, servers) {
+        (Strategy::PsSync, 2..) => computing.step - update * (1.0 - 1.0 / servers as f64),
+        _ => computing.step,
     };
+    let Exchange { beside, after } = exchange(spec, rates, workers, update)?;
+    let hidden = Stages::new(0.0, compute, beside)?.pipelined();
+    let step = Stages::new(0.0, hidden, after)?.synchronous();
+    let communication = beside + after;
     let speed_up = f64::from(workers.get()) * compute / step;
     Ok(Forecast { compute, communication, step, speed_up })
 }
@@ -135,7 +145,7 @@ fn layered(
     let profile = StepProfile::new(forward, &times).map_err(|error| NoModel(error.to_string()))?;
     // Messages are of encoded gradients, and layers are counted in bytes before that.
     let whole = 4 * spec.model.parameters() as u64;
-    let table = table_2(spec, rates, workers)?;
+    let table = message_cost(spec, rates, workers)?;
     let cost = Linear::new(table.start_up(), table.per_byte() * gradient(spec)? as f64 / whole.max(1) as f64);
     let cost = cost.map_err(|error| NoModel(error.to_string()))?;
     let grouping = match spec.communication.schedule {
@@ -163,69 +173,135 @@ fn sum_of(line: &TimeLine) -> f64 {
     line.messages.iter().map(|message| message.end - message.begin).sum()
 }
 
-/// Seconds of communication in one step, and when they are.
+/// Seconds of communication in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Exchange {
-    /// When the worker has computed.
-    After(f64),
+struct Exchange {
     /// While the worker computes.
-    Beside(f64),
+    beside: f64,
+    /// When the worker has computed.
+    after: f64,
 }
 
-fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Exchange, NoModel> {
+impl Exchange {
+    fn beside(seconds: f64) -> Self {
+        Self { beside: seconds, after: 0.0 }
+    }
+
+    fn after(seconds: f64) -> Self {
+        Self { beside: 0.0, after: seconds }
+    }
+}
+
+fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, update: f64) -> Result<Exchange, NoModel> {
     let weights = 4 * spec.model.parameters() as u64;
     match &spec.strategy {
-        Strategy::DSync => Ok(Exchange::After(table_2(spec, rates, workers)?.time(gradient(spec)?))),
+        Strategy::DSync => Ok(Exchange::after(all_reduce_seconds(spec, rates, workers, gradient(spec)?)?)),
         Strategy::PipeSgd { depth, segments, .. } => {
             let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
-                None => table_2(spec, rates, workers)?.time(gradient(spec)?),
+                None => all_reduce_seconds(spec, rates, workers, gradient(spec)?)?,
                 Some(segments) if spec.communication.collective == Collective::Ring => {
                     let bytes = gradient(spec)?;
                     RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds()
                 }
                 Some(_) => return no_model("segments on this collective"),
             };
-            Ok(if *depth > 1 { Exchange::Beside(seconds) } else { Exchange::After(seconds) })
+            Ok(if *depth > 1 { Exchange::beside(seconds) } else { Exchange::after(seconds) })
         }
         Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
             exact(spec)?;
-            Ok(Exchange::After(table_2(spec, rates, workers)?.time(weights) / *period as f64))
+            Ok(Exchange::after(all_reduce_seconds(spec, rates, workers, weights)? / *period as f64))
         }
         Strategy::PsSync => {
-            if spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count() != 1 {
-                return no_model("several servers");
-            }
-            let last = rates.message().time(gradient(spec)?);
-            Ok(Exchange::After(elastic::one_by_one(rates, workers, weights) + last))
+            let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+            let Some(servers) = NonZeroU32::new(servers as u32) else { return no_model("no server") };
+            let coded = gradient(spec)? as f64 / weights.max(1) as f64;
+            Ok(Exchange::after(elastic::servers(rates, workers, servers, coded, weights)))
         }
         Strategy::EasgdSync { variant, .. } => {
             exact(spec)?;
-            let tree = elastic::tree(rates, workers, weights);
+            let tree = RootedTree::binomial(workers.get() as usize);
+            let (served, message) = (tree.seconds(rates, weights), rates.message().time(weights));
             Ok(match variant {
-                SyncVariant::Master => Exchange::After(2.0 * (tree + rates.message().time(weights))),
-                SyncVariant::FirstWorker => Exchange::After(2.0 * tree),
-                SyncVariant::Overlapped => Exchange::Beside(tree),
+                SyncVariant::Master => {
+                    Exchange { beside: message + update, after: rates.alpha() + message + served }
+                }
+                SyncVariant::FirstWorker => Exchange::after(served + update),
+                SyncVariant::Overlapped => Exchange::beside(tree.seconds_both_ways(rates, weights, update)),
             })
         }
         other => no_model(format_args!("`{}`", other.kind())),
     }
 }
 
-/// The row of MG-WFBP Table II.
-fn table_2(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
+/// Seconds of the all-reduce of a vector of this many bytes on the wire.
+fn all_reduce_seconds(
+    spec: &RunSpec,
+    rates: LinkRates,
+    workers: NonZeroU32,
+    bytes: u64,
+) -> Result<f64, NoModel> {
+    let places = workers.get() as usize;
+    let in_segments = |segments| {
+        Ok(all_reduce::pipelined_ring(rates, workers, NonZeroU32::new(segments).unwrap_or(ONE), bytes))
+    };
     match spec.communication.collective {
-        Collective::Ring => Ok(match spec.communication.reduce_order {
+        Collective::PipelinedRing { segments } => in_segments(segments),
+        // A codec is given whole chunks.
+        Collective::Ring
+            if spec.communication.reduce_order == ReduceOrder::Ring
+                && spec.compression == Compression::None =>
+        {
+            let chunk = bytes.div_ceil(u64::from(workers.get()));
+            in_segments(chunk.div_ceil(all_reduce::RING_SEGMENT as u64) as u32)
+        }
+        Collective::Tree => Ok(RootedTree::binomial(places).seconds(rates, bytes)),
+        Collective::Star => Ok(RootedTree::star(places).seconds(rates, bytes)),
+        Collective::Hierarchical { group_size } => {
+            Ok(RootedTree::hierarchical(&groups_of(spec, places, group_size)).seconds(rates, bytes))
+        }
+        Collective::Ring
+        | Collective::RecursiveDoubling
+        | Collective::HalvingDoubling
+        | Collective::AllGather => Ok(message_cost(spec, rates, workers)?.time(bytes)),
+    }
+}
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+
+/// What an all-reduce costs as a line in the bytes of its vector.
+fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
+    Ok(match spec.communication.collective {
+        Collective::Ring => match spec.communication.reduce_order {
             ReduceOrder::Ring => all_reduce::ring(rates, workers),
             ReduceOrder::Rank => all_reduce::in_rank_order(rates, workers),
-        }),
-        Collective::Tree => Ok(all_reduce::binary_tree(rates, workers)),
-        Collective::RecursiveDoubling => Ok(all_reduce::recursive_doubling(rates, workers)),
-        Collective::HalvingDoubling => Ok(all_reduce::halving_doubling(rates, workers)),
-        other @ (Collective::PipelinedRing { .. }
-        | Collective::Star
-        | Collective::AllGather
-        | Collective::Hierarchical { .. }) => no_model(format_args!("collective `{}`", other.kind())),
+        },
+        Collective::Tree => all_reduce::binary_tree(rates, workers),
+        Collective::RecursiveDoubling => all_reduce::recursive_doubling(rates, workers),
+        Collective::HalvingDoubling => all_reduce::halving_doubling(rates, workers),
+        Collective::Star => all_reduce::star(rates, workers),
+        Collective::AllGather => all_reduce::all_gather(rates, workers),
+        Collective::Hierarchical { group_size } => {
+            let groups = groups_of(spec, workers.get() as usize, group_size);
+            let number = |count: usize| NonZeroU32::new(count as u32).unwrap_or(ONE);
+            let largest = groups.iter().map(Vec::len).max().unwrap_or(1);
+            all_reduce::hierarchical(rates, number(largest), number(groups.len()))
+        }
+        Collective::PipelinedRing { .. } => return no_model("a pipelined ring of each layer's gradient"),
+    })
+}
+
+/// The workers of each group of a hierarchy: neighbours by number, or those of a machine, in the order of their first ones.
+fn groups_of(spec: &RunSpec, workers: usize, group_size: Option<u32>) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(u32, Vec<usize>)> = Vec::new();
+    for place in 0..workers {
+        let machine = || spec.cluster.seats.get(place).map_or(0, |seat| seat.node);
+        let key = group_size.map_or_else(machine, |size| place as u32 / size.max(1));
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(place),
+            None => groups.push((key, vec![place])),
+        }
     }
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Bytes of a gradient on the wire. The time to encode it is not predicted.

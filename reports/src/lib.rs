@@ -48,7 +48,7 @@ pub use comparison::{Grade, Look, NoiseFloor, POWER, Quality, Range, Smallest, n
 pub use data::{DataFile, is_data_file};
 pub use error::ReportError;
 pub use figure::{DrawnChart, DrawnFigure, FigureError, FigureName, FigureStyle, Palette, figure, figures};
-pub use forecast::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
+pub use forecast::{Computing, Forecast, Measured, NoModel, PassTimes, Passes, forecast, measured};
 pub use joined::{Doubt, JoinError, Joined, Side, TimedBy, joined};
 pub use next_look::{look, looks_in_words, made};
 pub use outlook::outlook;

@@ -1,6 +1,7 @@
 //! How the computing of a step is divided among its passes and its layers: as it was measured, as the recipe states it, or by arithmetic.
 
 use recipe::{ComputeSplit, RunSpec, WeightedLayer};
+use std::borrow::Cow;
 
 /// What a worker computes in a step, in seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,21 +34,41 @@ pub(super) struct LayerTimes {
     pub(super) update: f64,
 }
 
+/// The phases of a step's computing, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassTimes {
+    /// Of the whole batch, as the others.
+    pub forward: f64,
+    /// Of all layers.
+    pub backward: f64,
+    /// Of the weights.
+    pub update: f64,
+}
+
 impl Computing {
     /// Computing of which only its length is known.
     pub fn of_step(seconds: f64) -> Self {
         Self { step: seconds, passes: None }
     }
 
+    /// Its phases in a run whose workers compute for `compute` seconds in a step.
+    pub fn pass_times(&self, spec: &RunSpec, compute: f64) -> PassTimes {
+        let passes = self.divided(spec, &spec.model.weighted_layers());
+        let second = compute / passes.whole();
+        let Passes { forward, backward, update, .. } = &*passes;
+        PassTimes { forward: forward * second, backward: backward * second, update: update * second }
+    }
+
+    /// As it was measured, else as the recipe gives it.
+    fn divided(&self, spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> Cow<'_, Passes> {
+        match &self.passes {
+            Some(passes) if passes.whole() > 0.0 => Cow::Borrowed(passes),
+            Some(_) | None => Cow::Owned(Passes::stated(spec, weighted)),
+        }
+    }
+
     pub(super) fn layers(&self, spec: &RunSpec, weighted: &[WeightedLayer<'_>]) -> LayerTimes {
-        let stated;
-        let passes = match &self.passes {
-            Some(passes) if passes.whole() > 0.0 => passes,
-            Some(_) | None => {
-                stated = Passes::stated(spec, weighted);
-                &stated
-            }
-        };
+        let passes = self.divided(spec, weighted);
         let second = self.step / passes.whole();
         let arithmetic = || weighted.iter().map(|layer| layer.backward_flops as f64).collect();
         // Where operations are not known, each layer has as many as any other.

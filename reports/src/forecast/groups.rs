@@ -14,7 +14,7 @@
 //! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
 //! (N + n) W beta / s, without groups 2 alpha + (N / s + 1) W beta.
 
-use super::{Forecast, NoModel, gradient, no_model, table_2};
+use super::{Forecast, NoModel, gradient, message_cost, no_model};
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, LayerTime, SectionCosts, StepProfile, TimeLine};
@@ -243,7 +243,7 @@ impl Groups<'_> {
             };
             (2.0 * message.start_up(), both * message.per_byte())
         } else {
-            let table = table_2(self.spec, self.rates, members)?;
+            let table = message_cost(self.spec, self.rates, members)?;
             (table.start_up(), coded * table.per_byte())
         };
         Linear::new(start_up, per_byte).map_err(|error| NoModel(error.to_string()))

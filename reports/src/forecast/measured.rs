@@ -8,7 +8,7 @@
 //! Nothing is taken where messages follow no such line: a ring passes parts of a chunk above [`RING_SEGMENT`] on before the rest has come,
 //! and a codec's own work would count as bytes.
 
-use super::{Computing, NoModel, Passes, table_2};
+use super::{Computing, NoModel, Passes, message_cost};
 use crate::{number_format, phase_shares};
 use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;
@@ -81,8 +81,8 @@ fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
     let workers = NonZeroU32::new(spec.cluster.workers()).filter(|workers| workers.get() > 1);
     let workers = workers.ok_or_else(|| NoModel("one worker sends no messages".to_owned()))?;
     let unit = |alpha, beta| LinkRates::new(alpha, beta, 0.0).map_err(|error| wrong(&error));
-    let start_ups = table_2(spec, unit(1.0, 0.0)?, workers)?.start_up();
-    let per_byte = table_2(spec, unit(0.0, 1.0)?, workers)?.per_byte();
+    let start_ups = message_cost(spec, unit(1.0, 0.0)?, workers)?.start_up();
+    let per_byte = message_cost(spec, unit(0.0, 1.0)?, workers)?.per_byte();
     LinkRates::new(cost.start_up / start_ups, cost.per_byte / per_byte, 0.0).map_err(|error| wrong(&error))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     /// A plan whose messages took what a link with these rates makes of the run's own collective.
     fn with_plan(spec: &RunSpec, link: LinkRates, layers: &[u64]) -> ScheduleRecord {
         let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
-        let cost = table_2(spec, link, workers).unwrap();
+        let cost = message_cost(spec, link, workers).unwrap();
         ScheduleRecord {
             rank: Rank(0),
             at: Nanos(0),
@@ -208,7 +208,7 @@ mod tests {
         let computing = found.computing.unwrap();
         let passes = computing.passes.clone().unwrap();
         let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
-        let message = table_2(&spec, link, workers).unwrap();
+        let message = message_cost(&spec, link, workers).unwrap();
         let (mut finished, mut free) = (passes.forward, 0.0_f64);
         for (bytes, time) in sizes.iter().zip(&times).rev() {
             finished += passes.backward * *time as f64 / times.iter().sum::<u64>() as f64;

@@ -218,10 +218,10 @@ fn compared<'a>(
     PlacedCell { number, condition, cell }: PlacedCell<'_, 'a>,
 ) -> Option<Result<Compared<'a>, String>> {
     let study = &findings.study;
+    let name = study.arm_name(cell.arm);
     let spec = &findings.rows().plan.cells.get(cell.index)?.spec;
     if spec.cluster.with_gpus().is_some() {
-        // No equation has the copies to a GPU.
-        return None;
+        return Some(Err(format!("{name}: no equation has the copies between the host and a GPU")));
     }
     let probe = Probe::of(findings, condition);
     let rates = match spec.emulation.network {
@@ -242,7 +242,6 @@ fn compared<'a>(
         },
         Computing::of_step,
     );
-    let name = study.arm_name(cell.arm);
     let title = if findings.has_conditions() { condition_title(condition) } else { String::new() };
     Some(match forecast(spec, rates, &computing) {
         Ok(forecast) => Ok(Compared {

@@ -1,7 +1,6 @@
-//! What an all-reduce costs: MG-WFBP Table II.
+//! What an all-reduce costs: MG-WFBP Table II, and the all-reduces that are not in it.
 //!
-//! With N workers, each row is a line a + b M in the size M of the vector in bytes (Eq. 9). The table is for N a power of two;
-//! for other N its logarithms are rounded up, as the rounds are. gamma counts bytes, as beta does.
+//! With N workers, each row is a line a + b M in the size M of the vector in bytes (Eq. 9). gamma counts bytes, as beta does.
 //!
 //! | all-reduce | a | b |
 //! |---|---|---|
@@ -9,6 +8,16 @@
 //! | recursive doubling | alpha log N | (beta + gamma) log N |
 //! | recursive halving and doubling | 2 alpha log N | 2 beta - (2 beta + gamma) / N + gamma |
 //! | ring | 2 (N - 1) alpha | 2 (N - 1) / N beta + (N - 1) / N gamma |
+//! | a ring's bytes in rank order | 2 alpha | 2 (N - 1) / N beta + gamma / N |
+//! | star | 2 alpha | 2 (N - 1) beta + gamma |
+//! | all-gather | alpha | (N - 1) beta + gamma |
+//! | hierarchy of G groups of up to m | 2 alpha (log m + log G) | (2 beta + gamma) (log m + log G) |
+//!
+//! The table is for N a power of two. For other N the logarithms of trees are rounded up, as their rounds are. Recursive doubling, and
+//! halving and doubling, work among the largest power of two of workers up to N, and fold the others into them: a vector in, its sum, and a
+//! vector out, 2 (alpha + beta M) + gamma M (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+//! MPICH", 2005). Where several are folded in, a host may get two messages at the same time, and recursive doubling then takes up to beta M
+//! more. In the rows that are not in the table one sum shows, the last one: the others are made while vectors arrive.
 
 use crate::linear::Linear;
 use crate::network::LinkRates;
@@ -24,18 +33,20 @@ pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {
     Linear { a: 2.0 * rates.alpha() * rounds, b: (2.0 * rates.beta() + rates.gamma()) * rounds }
 }
 
-/// Table II, row 2.
+/// Table II, row 2, and the fold.
 pub fn recursive_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let rounds = rounds(workers);
-    Linear { a: rates.alpha() * rounds, b: (rates.beta() + rates.gamma()) * rounds }
+    let (hosts, fold) = folded(rates, workers);
+    let rounds = rounds(hosts);
+    Linear { a: rates.alpha() * rounds + fold.a, b: (rates.beta() + rates.gamma()) * rounds + fold.b }
 }
 
-/// Table II, row 3.
+/// Table II, row 3, and the fold.
 pub fn halving_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
+    let (hosts, fold) = folded(rates, workers);
     // As in the table, with the common factor taken out: the difference of close numbers may not fall below zero.
     Linear {
-        a: 2.0 * rates.alpha() * rounds(workers),
-        b: (2.0 * rates.beta() + rates.gamma()) * others(workers),
+        a: 2.0 * rates.alpha() * rounds(hosts) + fold.a,
+        b: (2.0 * rates.beta() + rates.gamma()) * others(hosts) + fold.b,
     }
 }
 
@@ -52,7 +63,57 @@ pub fn ring(rates: LinkRates, workers: NonZeroU32) -> Linear {
 /// to all. Not in Table II.
 pub fn in_rank_order(rates: LinkRates, workers: NonZeroU32) -> Linear {
     let rounds = if workers.get() > 1 { 2.0 } else { 0.0 };
-    Linear { a: rounds * rates.alpha(), ..ring(rates, workers) }
+    let added = added(rates, workers) / f64::from(workers.get());
+    Linear { a: rounds * rates.alpha(), b: 2.0 * others(workers) * rates.beta() + added }
+}
+
+/// Everything to one worker, which adds it, and the sum back to each: its link carries all. Not in Table II.
+pub fn star(rates: LinkRates, workers: NonZeroU32) -> Linear {
+    let others = f64::from(workers.get() - 1);
+    let ways = if workers.get() > 1 { 2.0 } else { 0.0 };
+    Linear { a: ways * rates.alpha(), b: 2.0 * others * rates.beta() + added(rates, workers) }
+}
+
+/// Each vector to every worker, all of which add. Not in Table II.
+pub fn all_gather(rates: LinkRates, workers: NonZeroU32) -> Linear {
+    let others = f64::from(workers.get() - 1);
+    let rounds = if workers.get() > 1 { 1.0 } else { 0.0 };
+    Linear { a: rounds * rates.alpha(), b: others * rates.beta() + added(rates, workers) }
+}
+
+/// A tree inside of each group, whose largest has `largest` workers, and a tree between the groups. Not in Table II.
+pub fn hierarchical(rates: LinkRates, largest: NonZeroU32, groups: NonZeroU32) -> Linear {
+    let (inside, between) = (binary_tree(rates, largest), binary_tree(rates, groups));
+    Linear { a: inside.a + between.a, b: inside.b + between.b }
+}
+
+/// Seconds of a ring whose chunks of c = M / N bytes travel in s segments of m = c / s, each of which is passed on as soon as it is added:
+/// (N - 1) max(c beta, alpha + m (beta + gamma)) + (N - 2) max(c beta, alpha + m beta) + alpha + c beta, with one segment row 4 of
+/// Table II. It is no line in M, and for gamma up to beta and all segments on their way at once.
+pub fn pipelined_ring(rates: LinkRates, workers: NonZeroU32, segments: NonZeroU32, bytes: u64) -> f64 {
+    let others = f64::from(workers.get() - 1);
+    if others == 0.0 {
+        return 0.0;
+    }
+    let chunk = bytes as f64 / f64::from(workers.get());
+    let segment = chunk / f64::from(segments.get());
+    let busy = rates.beta() * chunk;
+    let message = |bytes: f64| rates.alpha() + rates.beta() * bytes;
+    let scatter = busy.max(message(segment) + rates.gamma() * segment);
+    others * scatter + (others - 1.0) * busy.max(message(segment)) + message(chunk)
+}
+
+/// gamma, unless nothing is added.
+fn added(rates: LinkRates, workers: NonZeroU32) -> f64 {
+    if workers.get() > 1 { rates.gamma() } else { 0.0 }
+}
+
+/// The largest power of two of workers up to N, and what the others add.
+fn folded(rates: LinkRates, workers: NonZeroU32) -> (NonZeroU32, Linear) {
+    let hosts = NonZeroU32::new(1 << workers.ilog2()).unwrap_or(workers);
+    let fold = if hosts == workers { 0.0 } else { 1.0 };
+    let a = 2.0 * rates.alpha() * fold;
+    (hosts, Linear { a, b: (2.0 * rates.beta() + rates.gamma()) * fold })
 }
 
 /// log N, rounded up: the rounds of a tree of N workers.

@@ -1,4 +1,4 @@
-//! What an exchange between the centre and P workers costs (SC17 section 6.1).
+//! What an exchange between a centre and P workers costs (SC17 section 6.1).
 //!
 //! W is the model in bytes; the paper counts words.
 
@@ -14,4 +14,11 @@ pub fn one_by_one(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
 /// A tree, as in Sync EASGD: log P (alpha + |W| beta) seconds; the logarithm is rounded up.
 pub fn tree(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
     rounds(workers) * rates.message().time(bytes)
+}
+
+/// Weights from `servers` servers to one worker after the other, and the gradient of the last one, whose bytes are `coded` of those of
+/// the weights: 2 alpha + (P / s + coded) |W| beta seconds. All other gradients travel while later workers compute.
+pub fn servers(rates: LinkRates, workers: NonZeroU32, servers: NonZeroU32, coded: f64, bytes: u64) -> f64 {
+    let vectors = f64::from(workers.get()) / f64::from(servers.get()) + coded;
+    2.0 * rates.alpha() + vectors * rates.beta() * bytes as f64
 }

@@ -5,7 +5,8 @@
 //! [`schedule`]. Eq. 3 and Eq. 7 have no user but the tests yet: they are for predicted times beside the measured ones.
 //!
 //! - [`linear`]: the cost a + b M of a message (MG-WFBP Eq. 9), and its fit to measured messages.
-//! - [`all_reduce`]: a and b of four all-reduces (MG-WFBP Table II); [`network`]: the networks of SC17 Table 2.
+//! - [`all_reduce`]: a and b of all-reduces (MG-WFBP Table II); [`tree`]: what a tree takes step after step; [`network`]: the networks of
+//!   SC17 Table 2.
 //! - [`schedule`]: groups of layers, and the time line of a step (MG-WFBP Eq. 6 to 8 and 19 to 21, Algorithm 1).
 //! - [`pipe_sgd`]: Pipe-SGD Eq. 2 to 7. [`elastic`]: what an exchange with the centre costs (SC17 section 6.1).
 //!
@@ -21,5 +22,6 @@ pub mod linear;
 pub mod network;
 pub mod pipe_sgd;
 pub mod schedule;
+pub mod tree;
 
 mod finite;

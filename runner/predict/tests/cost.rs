@@ -43,10 +43,10 @@ fn one_worker_reduces_nothing() {
 }
 
 #[test]
-fn logarithms_are_rounded_up() {
+fn logarithms_of_trees_are_rounded_up() {
     let rates = LinkRates::new(1.0, 0.0, 0.0).unwrap();
-    let rounds = |count| recursive_doubling(rates, workers(count)).start_up();
-    assert_eq!([2, 3, 4, 5, 8, 9].map(rounds), [1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
+    let rounds = |count| binary_tree(rates, workers(count)).start_up();
+    assert_eq!([2, 3, 4, 5, 8, 9].map(rounds), [2.0, 4.0, 4.0, 6.0, 6.0, 8.0]);
 }
 
 /// SC17 section 6.1: P against log P.
@@ -55,6 +55,8 @@ fn a_tree_serves_the_centre_in_log_p() {
     let rates = LinkRates::new(16.0, 8.0, 4.0).unwrap();
     assert_eq!(elastic::one_by_one(rates, workers(8), 2), 8.0 * 32.0);
     assert_eq!(elastic::tree(rates, workers(8), 2), 3.0 * 32.0);
+    // Two latencies, and the bytes of four vectors and of a half.
+    assert_eq!(elastic::servers(rates, workers(8), workers(2), 0.5, 2), 32.0 + 4.5 * 16.0);
 }
 
 #[test]

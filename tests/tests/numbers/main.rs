@@ -11,6 +11,7 @@ mod own_model;
 mod own_strategy;
 mod papers;
 mod pictures;
+mod predictions;
 mod shared_memory;
 mod splitbrain;
 mod strategies;

@@ -13,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use predict::network::{LinkRates, NamedNetwork};
 use recipe::{Cell, Model, Plan, RunSpec};
 use record::Nanos;
-use reports::{Computing, Forecast, Measured, NoModel, Passes, forecast, measured};
+use reports::{Computing, Forecast, Measured, NoModel, PassTimes, Passes, forecast, measured};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,8 +29,9 @@ Examples:
   bakeoff predict recipe.toml --from 4F7K2Q9M      with what a run measured
 
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
-all-reduces cost what MG-WFBP's Table II says, steps what Pipe-SGD's equations
-2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
+all-reduces cost what MG-WFBP's Table II says (others by the same model), steps
+what Pipe-SGD's equations 2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6
+to 8 and 19 to 21 say.
 Layers take time in the proportion of their arithmetic; arithmetic on received
 messages is free. --from takes what the recipe does not state from a run: how
 long a worker computes, and, of a run with the schedule `merged` or
@@ -69,7 +70,7 @@ fn length(text: &str) -> Result<Duration, String> {
 /// One cell and its prediction.
 struct Row<'a> {
     cell: &'a Cell,
-    forecast: Result<Forecast, NoModel>,
+    forecast: Result<(Forecast, PassTimes), NoModel>,
 }
 
 /// Longer tables are cut; `--format json` is for the whole.
@@ -165,12 +166,13 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn forecast(&self, cell: &Cell) -> Result<Result<Forecast, NoModel>, Failure> {
+    fn forecast(&self, cell: &Cell) -> Result<Result<(Forecast, PassTimes), NoModel>, Failure> {
         let computing = match self.computing(cell)? {
             Ok(computing) => computing,
             Err(reason) => return Ok(Err(reason)),
         };
-        Ok(forecast(&cell.spec, self.rates(cell)?, &computing))
+        let found = forecast(&cell.spec, self.rates(cell)?, &computing);
+        Ok(found.map(|forecast| (forecast, computing.pass_times(&cell.spec, forecast.compute))))
     }
 
     /// Of the network that is named, that the recipe emulates, or that the run measured.
@@ -304,7 +306,7 @@ fn cells(plan: &Plan, row: &Row<'_>, conditions: bool) -> Vec<TableCell> {
     }
     cells.push(row.cell.spec.cluster.workers().to_string().into());
     match &row.forecast {
-        Ok(forecast) => {
+        Ok((forecast, _)) => {
             cells.extend(
                 [forecast.communication, forecast.exposed(), forecast.step].map(|time| seconds(time).into()),
             );
@@ -335,7 +337,10 @@ fn document(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> Value {
             "workers": row.cell.spec.cluster.workers(),
         });
         match &row.forecast {
-            Ok(forecast) => {
+            Ok((forecast, PassTimes { forward, backward, update })) => {
+                value["forward"] = (*forward).into();
+                value["backward"] = (*backward).into();
+                value["update"] = (*update).into();
                 value["compute"] = forecast.compute.into();
                 value["communication"] = forecast.communication.into();
                 value["exposed"] = forecast.exposed().into();

@@ -1,0 +1,182 @@
+//! What `bakeoff predict` says of synchronous strategies, and what they take in the simulator, where computing and messages take
+//! exactly the time that the recipe states, and coding and sums take none.
+#![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
+
+use predict::network::LinkRates;
+use recipe::{
+    Codec, Collective, Compression, Extent, Placement, ReduceOrder, Role, RunSpec, Strategy, SyncVariant,
+};
+use reports::{Computing, forecast};
+use std::sync::Arc;
+use strategies::sim::World;
+use strategies::toy::Quadratic;
+use strategies::{Blueprint, Layout, SamplePartition, TrainingPlan};
+
+/// 79,510 weights, and computing that is about as long as a vector is on its way.
+const RECIPE: &str = r#"
+schema = 1
+name = "predictions"
+
+[model]
+kind = "sequential"
+layers = [{ kind = "flatten" }, { kind = "linear", outputs = 100 }, { kind = "relu" }, { kind = "linear", outputs = 10 }]
+
+[dataset]
+kind = "synthetic"
+train = 2000
+test = 100
+
+[train]
+global-batch = 1680
+steps = 12
+optimizer = { kind = "sgd", lr = 0.1 }
+
+[nodes]
+use = ["local*2"]
+
+[network]
+bandwidth = "80Mbit/s"
+latency = "1ms"
+
+[compute]
+step-time = "30ms"
+split = { kind = "given", forward = 0.3, backward = 0.6, update = 0.1 }
+
+[[strategy]]
+kind = "d-sync"
+"#;
+
+/// A run of `workers` workers and `servers` servers.
+fn spec(strategy: Strategy, workers: usize, servers: usize) -> RunSpec {
+    spec_of(RECIPE, strategy, workers, servers)
+}
+
+fn spec_of(recipe: &str, strategy: Strategy, workers: usize, servers: usize) -> RunSpec {
+    let mut spec = e2e::plan(recipe).unwrap().cells[0].spec.clone();
+    let seat = spec.cluster.seats[0].clone();
+    let server = Placement { role: Role::Server, ..seat.clone() };
+    spec.cluster.seats = vec![seat; workers];
+    spec.cluster.seats.extend(vec![server; servers]);
+    spec.strategy = strategy;
+    spec.communication.reduce_order = ReduceOrder::Ring;
+    spec
+}
+
+/// Seconds of a step when the first four are over.
+fn simulated(spec: &RunSpec) -> f64 {
+    let [few, many] = [4, 12].map(|steps| {
+        let mut spec = spec.clone();
+        spec.train.length = Extent::Steps(steps);
+        let layers = spec.model.weighted_layers();
+        let (count, n) = (layers.len(), spec.model.parameters());
+        let samples = (0..20 * spec.train.global_batch).collect();
+        let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
+        let world = World::new(1).emulating(&spec, 1, count, n);
+        let layout = Layout::new(layers.iter().map(|layer| (layer.name.to_owned(), layer.size())));
+        let learner = |_| {
+            let learner = Quadratic::of_layers(0.01, vec![1.0; n], layout.clone());
+            Box::new(learner) as Box<dyn strategies::Learner>
+        };
+        world.run(&Blueprint::new(&spec, plan, n), learner).unwrap().time.seconds()
+    });
+    (many - few) / 8.0
+}
+
+fn predicted(spec: &RunSpec) -> f64 {
+    let network = spec.emulation.network.unwrap();
+    let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).unwrap();
+    let compute = spec.emulation.compute.unwrap().step_time.as_secs_f64();
+    forecast(spec, rates, &Computing::of_step(compute)).unwrap().step
+}
+
+/// Asserts that a prediction is off by at most a share of the simulated step.
+fn check(what: &str, spec: &RunSpec, bound: f64) {
+    let (found, expected) = (predicted(spec), simulated(spec));
+    let off = (found / expected - 1.0).abs();
+    assert!(off <= bound, "{what}: {found} s predicted, {expected} s simulated");
+}
+
+#[test]
+fn every_all_reduce_is_predicted_for_every_number_of_workers() {
+    let collectives = [
+        Collective::Ring,
+        Collective::PipelinedRing { segments: 4 },
+        Collective::Tree,
+        Collective::RecursiveDoubling,
+        Collective::HalvingDoubling,
+        Collective::Star,
+        Collective::AllGather,
+        Collective::Hierarchical { group_size: Some(2) },
+    ];
+    for collective in collectives {
+        for workers in 2..=8 {
+            let mut spec = spec(Strategy::DSync, workers, 0);
+            spec.communication.collective = collective;
+            // Where workers are folded in, a host may get two messages at the same time, which no formula has.
+            let folded = collective == Collective::RecursiveDoubling && !workers.is_power_of_two();
+            check(&format!("{collective:?}, {workers}"), &spec, if folded { 0.17 } else { 0.01 });
+        }
+    }
+}
+
+#[test]
+fn in_rank_order_and_in_long_chunks_a_ring_is_predicted() {
+    // 3.2 MB: chunks in two to four segments.
+    let long = RECIPE.replace("outputs = 100 ", "outputs = 1000 ");
+    for workers in 2..=6 {
+        let mut spec = spec_of(&long, Strategy::DSync, workers, 0);
+        check(&format!("ring, {workers}"), &spec, 0.01);
+        spec.communication.reduce_order = ReduceOrder::Rank;
+        check(&format!("rank order, {workers}"), &spec, 0.01);
+    }
+}
+
+#[test]
+fn servers_are_predicted_whatever_their_number() {
+    for workers in 1..=8 {
+        for servers in [1, 2, 3, 4, 8] {
+            check(
+                &format!("{workers} workers, {servers} servers"),
+                &spec(Strategy::PsSync, workers, servers),
+                0.1,
+            );
+        }
+    }
+}
+
+#[test]
+fn each_variant_of_sync_easgd_is_predicted() {
+    for variant in [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped] {
+        for workers in 1..=8 {
+            let strategy = Strategy::EasgdSync { moving_rate: recipe::MovingRate::Fixed(0.1), variant };
+            let servers = usize::from(variant == SyncVariant::Master);
+            // Of variant 3 the cycles through the root are left out, and what worker 0 updates in them.
+            let bound = if variant == SyncVariant::Overlapped { 0.05 } else { 0.02 };
+            check(&format!("{variant:?}, {workers}"), &spec(strategy, workers, servers), bound);
+        }
+    }
+}
+
+/// The average of weights takes a part of each step; a run of eight steps has two.
+#[test]
+fn averages_now_and_then_are_predicted() {
+    for workers in 2..=8 {
+        let spec = spec(Strategy::LocalSgd { period: 4 }, workers, 0);
+        check(&format!("local-sgd, {workers}"), &spec, 0.01);
+    }
+}
+
+#[test]
+fn codes_and_pipelines_are_predicted() {
+    let coded = |codec| Compression::Coded { codec, parameters: false, error_feedback: false };
+    for workers in 2..=8 {
+        for compression in [Compression::None, coded(Codec::Truncate16), coded(Codec::Quantize8)] {
+            let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 };
+            for (strategy, servers) in [(Strategy::DSync, 0), (Strategy::PsSync, 1), (pipe, 0)] {
+                let mut spec = spec(strategy, workers, servers);
+                spec.compression = compression;
+                check(&format!("{} {compression:?}, {workers}", spec.strategy.kind()), &spec, 0.01);
+            }
+        }
+    }
+}
