@@ -1,7 +1,8 @@
 //! How long an all-reduce takes over the data plane: real processes on this machine, one thread of computation each.
 //!
-//! `all_reduce WAY RANKS BYTES...` starts the ranks, which use `zeromq` over Unix sockets, `zeromq-tcp` over the loopback, or
-//! `shared-memory`, and prints a line for each size; `bakeoff` is `bakeoff-tcp` or `bakeoff-shared` for the latter two:
+//! `all_reduce WAY RANKS BYTES...` starts the ranks, which use `zeromq` over Unix sockets, `zeromq-tcp` over the loopback,
+//! `shared-memory`, all three with a ring, or `shared-memory-doubling`, which is recursive doubling, and prints a line for each
+//! size; `bakeoff` is `bakeoff-tcp`, `bakeoff-shared` or `bakeoff-doubling` for the others:
 //!
 //! ```text
 //! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
@@ -15,7 +16,7 @@
 
 use anyhow::{Context, Result, bail};
 use mesh::{Briefing, DataPlane, Deadlines, Member, PROTOCOL, Secret};
-use recipe::PayloadPath;
+use recipe::{Collective, PayloadPath};
 use record::{Clock, Nanos, Phase, PhaseClock, Rank, Trace, Work};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -78,7 +79,7 @@ enum Way {
     Unix,
     /// ZeroMQ over the loopback, with a port per rank.
     Tcp(Vec<u16>),
-    SharedMemory,
+    SharedMemory(Collective),
 }
 
 impl Way {
@@ -90,7 +91,8 @@ impl Way {
                 let ports = ports.split(',').filter(|port| !port.is_empty());
                 Ok(Self::Tcp(ports.map(str::parse).collect::<Result<_, _>>()?))
             }
-            "shared-memory" => Ok(Self::SharedMemory),
+            "shared-memory" => Ok(Self::SharedMemory(Collective::Ring)),
+            "shared-memory-doubling" => Ok(Self::SharedMemory(Collective::RecursiveDoubling)),
             _ => bail!("`{name}` is no way"),
         }
     }
@@ -112,20 +114,28 @@ impl Way {
                 let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
                 format!("zeromq-tcp:{}", ports.join(","))
             }
-            Self::SharedMemory => "shared-memory".to_owned(),
+            Self::SharedMemory(Collective::RecursiveDoubling) => "shared-memory-doubling".to_owned(),
+            Self::SharedMemory(_) => "shared-memory".to_owned(),
         }
     }
 
     fn transport(&self) -> PayloadPath {
         match self {
             Self::Unix | Self::Tcp(_) => PayloadPath::Zeromq,
-            Self::SharedMemory => PayloadPath::SharedMemory,
+            Self::SharedMemory(_) => PayloadPath::SharedMemory,
+        }
+    }
+
+    fn collective(&self) -> Collective {
+        match self {
+            Self::Unix | Self::Tcp(_) => Collective::Ring,
+            Self::SharedMemory(collective) => *collective,
         }
     }
 
     fn open(&self, briefing: &Briefing, clock: Arc<dyn Clock>, rank: Rank) -> Result<DataPlane> {
         Ok(match self {
-            Self::Unix | Self::SharedMemory => DataPlane::open(briefing, rank, clock)?,
+            Self::Unix | Self::SharedMemory(_) => DataPlane::open(briefing, rank, clock)?,
             Self::Tcp(ports) => {
                 let at = |port: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
                 DataPlane::open_on(briefing, rank, clock, &ports.iter().map(at).collect::<Vec<_>>())?
@@ -187,7 +197,8 @@ fn print_line(way: &Way, bytes: usize, by_rank: &[Seen]) -> Result<()> {
     let name = match way {
         Way::Unix => "bakeoff",
         Way::Tcp(_) => "bakeoff-tcp",
-        Way::SharedMemory => "bakeoff-shared",
+        Way::SharedMemory(Collective::RecursiveDoubling) => "bakeoff-doubling",
+        Way::SharedMemory(_) => "bakeoff-shared",
     };
     let mean = |of: &dyn Fn(&Seen) -> f64| by_rank.iter().map(of).sum::<f64>() / by_rank.len() as f64;
     let first = by_rank.first().context("no rank answered")?;
@@ -234,6 +245,7 @@ fn take_part(place: &Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
         resume: None,
     };
     briefing.spec.communication.transport = way.transport();
+    briefing.spec.communication.collective = way.collective();
     let collective = build(&briefing.spec.communication, &briefing.spec.cluster);
     let plane = way.open(&briefing, clock.clone(), rank)?;
     plane.write_packets_into_shared_memory();

@@ -43,6 +43,7 @@ Commands:
       --keep-going            go on after a check that fails
   bench [all-reduce|training|layers|models]
                               build in release, then measure beside Gloo, Open MPI and PyTorch
+  bench training mnist-mlp    one of its models; the other is vgg-like
   bench training network      D-Sync and PyTorch between network namespaces at 1 Gbit/s (needs root, ip and tc)
   bench learning              the loss that gpt reaches in 1,500 steps, here and in PyTorch
   bench large                 every all-reduce with 40 million weights, 2 and 4 processes (4 GB of memory)
@@ -151,6 +152,7 @@ mod tests {
             ("bench", Chore::Bench(bench::Subject::All)),
             ("bench training", Chore::Bench(bench::Subject::Training)),
             ("bench training network", Chore::Bench(bench::Subject::TrainingOverNetwork)),
+            ("bench training vgg-like", Chore::Bench(bench::Subject::TrainingOf("vgg-like"))),
             ("bench models", Chore::Bench(bench::Subject::Models)),
             ("bench layers", Chore::Bench(bench::Subject::Layers)),
             ("test --quick", Chore::Test(gate::Options { quick: true, ..plain })),
@@ -170,6 +172,8 @@ mod tests {
             ("bench models --fast", "--fast"),
             ("bench models network", "network"),
             ("bench training network --fast", "--fast"),
+            ("bench training lenet", "lenet"),
+            ("bench training vgg-like network", "network"),
             ("fuzz everything", "everything"),
             ("fuzz idx --minutes x", "x"),
             ("fuzz", "frame"),

@@ -37,6 +37,8 @@ pub(crate) enum Subject {
     AllReduce,
     /// Steps of training.
     Training,
+    /// Steps of training one model, by the name of its recipe.
+    TrainingOf(&'static str),
     /// Steps of training between network namespaces.
     TrainingOverNetwork,
     /// The layers of two models in one process.
@@ -70,6 +72,9 @@ impl Subject {
         };
         let (subject, rest) = match (subject, words.get(1..).unwrap_or_default()) {
             (Self::Training, ["network", rest @ ..]) => (Self::TrainingOverNetwork, rest),
+            (Self::Training, [word, rest @ ..]) if let Some(model) = training::model(word) => {
+                (Self::TrainingOf(model), rest)
+            }
             (subject, rest) => (subject, rest),
         };
         match rest.first() {
@@ -110,8 +115,9 @@ pub(crate) fn run(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     if measures(Subject::AllReduce) {
         println!("{}", all_reduce::measure(workspace, &peers, &mut turns)?);
     }
-    if measures(Subject::Training) {
-        println!("{}", training::measure(workspace, &peers, &mut turns)?);
+    if let Subject::All | Subject::Training | Subject::TrainingOf(_) = subject {
+        let model = if let Subject::TrainingOf(model) = subject { Some(model) } else { None };
+        println!("{}", training::measure(workspace, &peers, &mut turns, model)?);
     }
     if subject == Subject::TrainingOverNetwork {
         println!("{}", over_network::measure(workspace, &peers, &mut turns)?);

@@ -29,8 +29,18 @@ const WAYS: [(&str, Schedule); 4] = [
     ("shared-memory", Schedule::MergedExact),
 ];
 
-/// Gives each its turns and lays the results side by side.
-pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
+/// The model of this name, if it is one that is measured.
+pub(super) fn model(name: &str) -> Option<&'static str> {
+    MODELS.into_iter().map(|job| job.model).find(|model| *model == name)
+}
+
+/// Gives each its turns and lays the results side by side; all models, or one.
+pub(super) fn measure(
+    workspace: &Workspace,
+    peers: &Peers,
+    turns: &mut Turns,
+    only: Option<&str>,
+) -> Result<Table> {
     random_images(&peers.folder().join("cifar-10"))?;
     let title = "A step of synchronous SGD by workers on this machine, over ZeroMQ and over shared memory (how many times as fast the \
                  best of the four is); memory of the largest process at most, in MiB, with what libraries take";
@@ -47,7 +57,7 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
         "bound by",
     ];
     let mut table = Table::new(title, &heads);
-    for model in MODELS {
+    for model in MODELS.into_iter().filter(|job| only.is_none_or(|name| name == job.model)) {
         for workers in WORKERS {
             table.push(row(workspace, peers, turns, Job { workers, ..model })?);
         }

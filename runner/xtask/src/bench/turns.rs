@@ -30,6 +30,9 @@ impl Turns {
         let others = watch.others()?;
         self.others.push(others);
         for line in &lines {
+            if let Some(us) = line.value("us") {
+                eprintln!("  {}: {us:.0} us", line.words.join(" "));
+            }
             let values: BTreeMap<&String, f64> =
                 line.values.iter().map(|(name, value)| (name, *value)).collect();
             self.lines
