@@ -47,7 +47,8 @@ use std::num::NonZeroU32;
 pub struct Forecast {
     /// Forward pass, backward pass and update.
     pub compute: f64,
-    /// The term of the model for communication, before any of it is hidden behind computing.
+    /// The term of the model for communication, before any of it is hidden behind computing. That of `easgd-sync` has the update of the
+    /// centre in it, that of `slowmo` the outer update.
     pub communication: f64,
     /// All of it.
     pub step: f64,
@@ -91,7 +92,7 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     if spec.communication.schedule != Schedule::Single {
         return layered(spec, rates, workers, computing);
     }
-    // Of the centre of elastic averaging, as long as a worker's of its weights; servers divide it among them.
+    // Of a centre or of outer weights, as long as a worker's of its weights; servers divide it among them.
     let update = computing.layers(spec, &spec.model.weighted_layers()).update;
     let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
     let compute = match (&spec.strategy, servers) {
@@ -201,15 +202,28 @@ fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, update: f64) 
                 None => all_reduce_seconds(spec, rates, workers, gradient(spec)?)?,
                 Some(segments) if spec.communication.collective == Collective::Ring => {
                     let bytes = gradient(spec)?;
-                    RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds()
+                    match spec.communication.reduce_order {
+                        ReduceOrder::Ring => {
+                            RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds()
+                        }
+                        ReduceOrder::Rank => {
+                            let line = all_reduce::in_rank_order(rates, workers);
+                            f64::from(segments.get() - 1) * line.start_up() + line.time(bytes)
+                        }
+                    }
                 }
                 Some(_) => return no_model("segments on this collective"),
             };
             Ok(if *depth > 1 { Exchange::beside(seconds) } else { Exchange::after(seconds) })
         }
-        Strategy::LocalSgd { period } | Strategy::Slowmo { period, .. } => {
+        Strategy::LocalSgd { period } => {
             exact(spec)?;
             Ok(Exchange::after(all_reduce_seconds(spec, rates, workers, weights)? / *period as f64))
+        }
+        Strategy::Slowmo { period, .. } => {
+            exact(spec)?;
+            let outer = all_reduce_seconds(spec, rates, workers, weights)? + update;
+            Ok(Exchange::after(outer / *period as f64))
         }
         Strategy::PsSync => {
             let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
@@ -223,7 +237,9 @@ fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, update: f64) 
             let (served, message) = (tree.seconds(rates, weights), rates.message().time(weights));
             Ok(match variant {
                 SyncVariant::Master => {
-                    Exchange { beside: message + update, after: rates.alpha() + message + served }
+                    // Worker 0's request is on its way while the sum is.
+                    let sum = message - rates.alpha();
+                    Exchange { beside: sum + update, after: rates.alpha() + message + served }
                 }
                 SyncVariant::FirstWorker => Exchange::after(served + update),
                 SyncVariant::Overlapped => Exchange::beside(tree.seconds_both_ways(rates, weights, update)),
@@ -241,53 +257,57 @@ fn all_reduce_seconds(
     bytes: u64,
 ) -> Result<f64, NoModel> {
     let places = workers.get() as usize;
-    let in_segments = |segments| {
-        Ok(all_reduce::pipelined_ring(rates, workers, NonZeroU32::new(segments).unwrap_or(ONE), bytes))
-    };
+    let line = |line: Linear| Ok(line.time(bytes));
     match spec.communication.collective {
-        Collective::PipelinedRing { segments } => in_segments(segments),
-        // A codec is given whole chunks.
-        Collective::Ring
-            if spec.communication.reduce_order == ReduceOrder::Ring
-                && spec.compression == Compression::None =>
-        {
-            let chunk = bytes.div_ceil(u64::from(workers.get()));
-            in_segments(chunk.div_ceil(all_reduce::RING_SEGMENT as u64) as u32)
+        Collective::PipelinedRing { segments } => {
+            let segments = NonZeroU32::new(segments).unwrap_or(NonZeroU32::MIN);
+            Ok(all_reduce::pipelined_ring(rates, workers, segments, bytes))
         }
+        Collective::Ring if spec.communication.reduce_order == ReduceOrder::Rank => {
+            line(all_reduce::in_rank_order(rates, workers))
+        }
+        Collective::Ring if spec.compression == Compression::None => {
+            Ok(all_reduce::ring_in_windows(rates, workers, bytes))
+        }
+        // A codec is given whole chunks.
+        Collective::Ring => line(all_reduce::ring(rates, workers)),
+        Collective::RecursiveDoubling => line(all_reduce::recursive_doubling(rates, workers)),
+        Collective::HalvingDoubling => line(all_reduce::halving_doubling(rates, workers)),
+        Collective::AllGather => line(all_reduce::all_gather(rates, workers)),
         Collective::Tree => Ok(RootedTree::binomial(places).seconds(rates, bytes)),
         Collective::Star => Ok(RootedTree::star(places).seconds(rates, bytes)),
         Collective::Hierarchical { group_size } => {
             Ok(RootedTree::hierarchical(&groups_of(spec, places, group_size)).seconds(rates, bytes))
         }
-        Collective::Ring
-        | Collective::RecursiveDoubling
-        | Collective::HalvingDoubling
-        | Collective::AllGather => Ok(message_cost(spec, rates, workers)?.time(bytes)),
     }
 }
 
-const ONE: NonZeroU32 = NonZeroU32::MIN;
-
-/// What an all-reduce costs as a line in the bytes of its vector.
+/// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of
+/// workers that is no power of two, the next one begins before the last one has ended everywhere, which no line has.
 fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
-    Ok(match spec.communication.collective {
+    let collective = spec.communication.collective;
+    let line: fn(LinkRates, NonZeroU32) -> Linear = match collective {
         Collective::Ring => match spec.communication.reduce_order {
-            ReduceOrder::Ring => all_reduce::ring(rates, workers),
-            ReduceOrder::Rank => all_reduce::in_rank_order(rates, workers),
+            ReduceOrder::Ring => all_reduce::ring,
+            ReduceOrder::Rank => all_reduce::in_rank_order,
         },
-        Collective::Tree => all_reduce::binary_tree(rates, workers),
-        Collective::RecursiveDoubling => all_reduce::recursive_doubling(rates, workers),
-        Collective::HalvingDoubling => all_reduce::halving_doubling(rates, workers),
-        Collective::Star => all_reduce::star(rates, workers),
-        Collective::AllGather => all_reduce::all_gather(rates, workers),
-        Collective::Hierarchical { group_size } => {
-            let groups = groups_of(spec, workers.get() as usize, group_size);
-            let number = |count: usize| NonZeroU32::new(count as u32).unwrap_or(ONE);
-            let largest = groups.iter().map(Vec::len).max().unwrap_or(1);
-            all_reduce::hierarchical(rates, number(largest), number(groups.len()))
+        Collective::AllGather => all_reduce::all_gather,
+        Collective::Tree | Collective::RecursiveDoubling | Collective::HalvingDoubling
+            if !workers.is_power_of_two() =>
+        {
+            return no_model(format_args!(
+                "messages one by one of `{}` among {workers} workers",
+                collective.kind()
+            ));
         }
-        Collective::PipelinedRing { .. } => return no_model("a pipelined ring of each layer's gradient"),
-    })
+        Collective::Tree => all_reduce::binary_tree,
+        Collective::RecursiveDoubling => all_reduce::recursive_doubling,
+        Collective::HalvingDoubling => all_reduce::halving_doubling,
+        Collective::PipelinedRing { .. } | Collective::Star | Collective::Hierarchical { .. } => {
+            return no_model(format_args!("messages one by one of `{}`", collective.kind()));
+        }
+    };
+    Ok(line(rates, workers))
 }
 
 /// The workers of each group of a hierarchy: neighbours by number, or those of a machine, in the order of their first ones.

@@ -1,6 +1,6 @@
 //! How the computing of a step is divided among its passes and its layers: as it was measured, as the recipe states it, or by arithmetic.
 
-use recipe::{ComputeSplit, RunSpec, WeightedLayer};
+use recipe::{ComputeSplit, RunSpec, Strategy, WeightedLayer};
 use std::borrow::Cow;
 
 /// What a worker computes in a step, in seconds.
@@ -54,9 +54,11 @@ impl Computing {
     /// Its phases in a run whose workers compute for `compute` seconds in a step.
     pub fn pass_times(&self, spec: &RunSpec, compute: f64) -> PassTimes {
         let passes = self.divided(spec, &spec.model.weighted_layers());
-        let second = compute / passes.whole();
-        let Passes { forward, backward, update, .. } = &*passes;
-        PassTimes { forward: forward * second, backward: backward * second, update: update * second }
+        // Groups divide the passes among them, servers the update.
+        let whole = if let Strategy::Gmp { .. } = spec.strategy { compute } else { self.step };
+        let second = whole / passes.whole();
+        let (forward, backward) = (passes.forward * second, passes.backward * second);
+        PassTimes { forward, backward, update: (compute - forward - backward).max(0.0) }
     }
 
     /// As it was measured, else as the recipe gives it.

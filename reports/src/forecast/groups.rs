@@ -12,9 +12,10 @@
 //!
 //! With a schedule of layers, what the last round leaves and the layers below travel from the end of that round on (MG-WFBP Eq. 6 to 8,
 //! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
-//! (N + n) W beta / s, without groups 2 alpha + (N / s + 1) W beta.
+//! (N + n) W beta / s, without groups what `ps-sync` costs.
 
 use super::{Forecast, NoModel, gradient, message_cost, no_model};
+use predict::elastic;
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, LayerTime, SectionCosts, StepProfile, TimeLine};
@@ -229,17 +230,17 @@ impl Groups<'_> {
         };
         let (start_up, per_byte) = if self.spec.strategy.averages_through_servers() {
             let seats = self.spec.cluster.seats.iter();
-            let servers = seats.filter(|seat| seat.role == Role::Server).count().max(1);
+            let servers = seats.filter(|seat| seat.role == Role::Server).count() as u32;
+            let servers = NonZeroU32::new(servers).unwrap_or(NonZeroU32::MIN);
             let message = self.rates.message();
             // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
             // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the
             // other, so that they send one after the other the next time; groups wait for all of their members.
             let (all, each) = (f64::from(self.workers.get()), f64::from(members.get()));
-            let servers = servers as f64;
             let both = if self.partition.parts() == 1 {
-                all / servers + coded
+                elastic::vectors_of_servers(self.workers, servers, coded)
             } else {
-                (coded * all + each) / servers
+                (coded * all + each) / f64::from(servers.get())
             };
             (2.0 * message.start_up(), both * message.per_byte())
         } else {

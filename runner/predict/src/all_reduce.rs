@@ -9,15 +9,14 @@
 //! | recursive halving and doubling | 2 alpha log N | 2 beta - (2 beta + gamma) / N + gamma |
 //! | ring | 2 (N - 1) alpha | 2 (N - 1) / N beta + (N - 1) / N gamma |
 //! | a ring's bytes in rank order | 2 alpha | 2 (N - 1) / N beta + gamma / N |
-//! | star | 2 alpha | 2 (N - 1) beta + gamma |
 //! | all-gather | alpha | (N - 1) beta + gamma |
-//! | hierarchy of G groups of up to m | 2 alpha (log m + log G) | (2 beta + gamma) (log m + log G) |
 //!
-//! The table is for N a power of two. For other N the logarithms of trees are rounded up, as their rounds are. Recursive doubling, and
+//! The table is for N a power of two. For other N the logarithm of a tree is rounded up, as its rounds are. Recursive doubling, and
 //! halving and doubling, work among the largest power of two of workers up to N, and fold the others into them: a vector in, its sum, and a
 //! vector out, 2 (alpha + beta M) + gamma M (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-//! MPICH", 2005). Where several are folded in, a host may get two messages at the same time, and recursive doubling then takes up to beta M
-//! more. In the rows that are not in the table one sum shows, the last one: the others are made while vectors arrive.
+//! MPICH", 2005). In a run, where a host may get two messages at the same time and those that have no guest begin earlier, a step with
+//! recursive doubling among such a number may take up to beta M more, or an alpha less. In the rows that are not in the table one sum shows,
+//! the last one: the others are made while vectors arrive. Stars and hierarchies: [`crate::tree`].
 
 use crate::linear::Linear;
 use crate::network::LinkRates;
@@ -26,6 +25,8 @@ use std::num::NonZeroU32;
 /// The most bytes that a ring sends in one part: it passes parts of larger chunks on before the rest has come, and is then faster than
 /// its row.
 pub const RING_SEGMENT: usize = 512 << 10;
+/// The most parts of a chunk that are on their way around a ring at once.
+pub const RING_WINDOW: usize = 4;
 
 /// Table II, row 1.
 pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {
@@ -67,24 +68,11 @@ pub fn in_rank_order(rates: LinkRates, workers: NonZeroU32) -> Linear {
     Linear { a: rounds * rates.alpha(), b: 2.0 * others(workers) * rates.beta() + added }
 }
 
-/// Everything to one worker, which adds it, and the sum back to each: its link carries all. Not in Table II.
-pub fn star(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let others = f64::from(workers.get() - 1);
-    let ways = if workers.get() > 1 { 2.0 } else { 0.0 };
-    Linear { a: ways * rates.alpha(), b: 2.0 * others * rates.beta() + added(rates, workers) }
-}
-
 /// Each vector to every worker, all of which add. Not in Table II.
 pub fn all_gather(rates: LinkRates, workers: NonZeroU32) -> Linear {
     let others = f64::from(workers.get() - 1);
     let rounds = if workers.get() > 1 { 1.0 } else { 0.0 };
     Linear { a: rounds * rates.alpha(), b: others * rates.beta() + added(rates, workers) }
-}
-
-/// A tree inside of each group, whose largest has `largest` workers, and a tree between the groups. Not in Table II.
-pub fn hierarchical(rates: LinkRates, largest: NonZeroU32, groups: NonZeroU32) -> Linear {
-    let (inside, between) = (binary_tree(rates, largest), binary_tree(rates, groups));
-    Linear { a: inside.a + between.a, b: inside.b + between.b }
 }
 
 /// Seconds of a ring whose chunks of c = M / N bytes travel in s segments of m = c / s, each of which is passed on as soon as it is added:
@@ -101,6 +89,21 @@ pub fn pipelined_ring(rates: LinkRates, workers: NonZeroU32, segments: NonZeroU3
     let message = |bytes: f64| rates.alpha() + rates.beta() * bytes;
     let scatter = busy.max(message(segment) + rates.gamma() * segment);
     others * scatter + (others - 1.0) * busy.max(message(segment)) + message(chunk)
+}
+
+/// Seconds of a ring as it runs: chunks above [`RING_SEGMENT`] travel in segments, at most [`RING_WINDOW`] of them at once. Where a start-up
+/// is longer than the transfer of the others, w = s / 4 rounded up windows follow each other: 2 (N - 1) w (alpha + m beta), and the rest of
+/// the last one, (s - 4 (w - 1) - 1) m beta.
+pub fn ring_in_windows(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
+    let chunk = bytes as f64 / f64::from(workers.get());
+    let segments = (chunk / RING_SEGMENT as f64).ceil().max(1.0);
+    let (segment, window) = (rates.beta() * chunk / segments, RING_WINDOW as f64);
+    if workers.get() > 1 && segments > window && rates.alpha() > (window - 1.0) * segment {
+        let windows = (segments / window).ceil();
+        let rest = segments - window * (windows - 1.0) - 1.0;
+        return 2.0 * f64::from(workers.get() - 1) * windows * (rates.alpha() + segment) + rest * segment;
+    }
+    pipelined_ring(rates, workers, NonZeroU32::new(segments as u32).unwrap_or(NonZeroU32::MIN), bytes)
 }
 
 /// gamma, unless nothing is added.

@@ -2,7 +2,7 @@
 //!
 //! Pure functions of numbers: times in seconds as `f64`, sizes in bytes as `u64`. Nothing here reads a clock, a file or a
 //! recipe. `bakeoff predict` shows a recipe's arms on a named network; runs with a layer-wise schedule plan by the fit and
-//! [`schedule`]. Eq. 3 and Eq. 7 have no user but the tests yet: they are for predicted times beside the measured ones.
+//! [`schedule`]. Pipe-SGD's Eq. 3 and 7 and SC17's P and log P have no user but the tests.
 //!
 //! - [`linear`]: the cost a + b M of a message (MG-WFBP Eq. 9), and its fit to measured messages.
 //! - [`all_reduce`]: a and b of all-reduces (MG-WFBP Table II); [`tree`]: what a tree takes step after step; [`network`]: the networks of

@@ -3,15 +3,14 @@
 #![expect(clippy::float_cmp, reason = "powers of two and whole numbers make every sum exact")]
 
 use predict::all_reduce::{
-    all_gather, binary_tree, halving_doubling, hierarchical, in_rank_order, pipelined_ring,
-    recursive_doubling, ring, star,
+    all_gather, binary_tree, halving_doubling, in_rank_order, pipelined_ring, recursive_doubling, ring,
 };
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use std::num::NonZeroU32;
 use strategies::collective::{
-    AllGather, CollectiveAlgorithm, HalvingDoubling, Hierarchical, PipelinedRing, RankOrder, Rates,
-    RecursiveDoubling, Ring, Star, Tree,
+    AllGather, CollectiveAlgorithm, HalvingDoubling, PipelinedRing, RankOrder, Rates, RecursiveDoubling,
+    Ring, Tree,
 };
 
 /// alpha = 64, beta = 16 and gamma = 8 per byte; a collective counts elements of four bytes.
@@ -62,16 +61,7 @@ fn a_ring_takes_what_table_2_says() {
 #[test]
 fn those_that_are_not_in_table_2_take_what_their_files_say() {
     check(in_rank_order, &RankOrder);
-    check(star, &Star);
     check(all_gather, &AllGather);
-}
-
-#[test]
-fn a_hierarchy_takes_a_tree_inside_and_one_between() {
-    for (workers, size, groups) in [(4, 2, 2), (6, 3, 2), (8, 2, 4), (7, 3, 3), (5, 8, 1), (1, 1, 1)] {
-        let predicted = hierarchical(rates(), number(size.min(workers)), number(groups)).time(4 * 960);
-        assert_eq!(predicted, Hierarchical::of_neighbours(size).time(960, workers, RUNS), "{workers} {size}");
-    }
 }
 
 #[test]

@@ -55,8 +55,10 @@ fn a_tree_serves_the_centre_in_log_p() {
     let rates = LinkRates::new(16.0, 8.0, 4.0).unwrap();
     assert_eq!(elastic::one_by_one(rates, workers(8), 2), 8.0 * 32.0);
     assert_eq!(elastic::tree(rates, workers(8), 2), 3.0 * 32.0);
-    // Two latencies, and the bytes of four vectors and of a half.
-    assert_eq!(elastic::servers(rates, workers(8), workers(2), 0.5, 2), 32.0 + 4.5 * 16.0);
+    // Two latencies, and the bytes of eight vectors and of a half; through two servers, of a whole model on the last worker's link and of
+    // half of what the others' links carry before.
+    assert_eq!(elastic::servers(rates, workers(8), workers(1), 0.5, 2), 32.0 + 8.5 * 16.0);
+    assert_eq!(elastic::servers(rates, workers(8), workers(2), 0.5, 2), 32.0 + 4.75 * 16.0);
 }
 
 #[test]

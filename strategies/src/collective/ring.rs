@@ -57,7 +57,7 @@ use std::ops::Range;
 /// The most elements of a segment.
 const SEGMENT: usize = predict::all_reduce::RING_SEGMENT / size_of::<f32>();
 /// The most segments of a chunk that are on their way at once.
-const WINDOW: usize = 4;
+const WINDOW: usize = predict::all_reduce::RING_WINDOW;
 
 /// Scatter-reduce and all-gather around a ring.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@ use recipe::{
 };
 use reports::{Computing, forecast};
 use std::sync::Arc;
+use std::time::Duration;
 use strategies::sim::World;
 use strategies::toy::Quadratic;
 use strategies::{Blueprint, Layout, SamplePartition, TrainingPlan};
@@ -89,6 +90,16 @@ fn predicted(spec: &RunSpec) -> f64 {
     forecast(spec, rates, &Computing::of_step(compute)).unwrap().step
 }
 
+/// The same on a network whose messages take as long to start as to be sent.
+fn slow_to_start(mut spec: RunSpec) -> RunSpec {
+    spec.emulation.network.as_mut().unwrap().latency = Duration::from_millis(31);
+    spec
+}
+
+fn coded_by(codec: Codec) -> Compression {
+    Compression::Coded { codec, parameters: false, error_feedback: false }
+}
+
 /// Asserts that a prediction is off by at most a share of the simulated step.
 fn check(what: &str, spec: &RunSpec, bound: f64) {
     let (found, expected) = (predicted(spec), simulated(spec));
@@ -112,9 +123,11 @@ fn every_all_reduce_is_predicted_for_every_number_of_workers() {
         for workers in 2..=8 {
             let mut spec = spec(Strategy::DSync, workers, 0);
             spec.communication.collective = collective;
-            // Where workers are folded in, a host may get two messages at the same time, which no formula has.
+            // Where workers are folded in, a host may get two messages at the same time, and others begin earlier.
             let folded = collective == Collective::RecursiveDoubling && !workers.is_power_of_two();
-            check(&format!("{collective:?}, {workers}"), &spec, if folded { 0.17 } else { 0.01 });
+            let bounds = if folded { [0.17, 0.35] } else { [0.01, 0.01] };
+            check(&format!("{collective:?}, {workers}"), &spec, bounds[0]);
+            check(&format!("{collective:?}, {workers}, slow to start"), &slow_to_start(spec), bounds[1]);
         }
     }
 }
@@ -131,15 +144,29 @@ fn in_rank_order_and_in_long_chunks_a_ring_is_predicted() {
     }
 }
 
+/// 6.4 MB between two workers: seven segments, of which four are on their way at once.
+#[test]
+fn a_ring_in_several_windows_is_predicted() {
+    let long = RECIPE.replace("outputs = 100 ", "outputs = 2000 ");
+    let mut spec = spec_of(&long, Strategy::DSync, 2, 0);
+    check("short start-ups", &spec, 0.01);
+    spec.emulation.network.as_mut().unwrap().latency = Duration::from_millis(400);
+    check("long start-ups", &spec, 0.01);
+}
+
 #[test]
 fn servers_are_predicted_whatever_their_number() {
     for workers in 1..=8 {
         for servers in [1, 2, 3, 4, 8] {
-            check(
-                &format!("{workers} workers, {servers} servers"),
-                &spec(Strategy::PsSync, workers, servers),
-                0.1,
-            );
+            let spec = spec(Strategy::PsSync, workers, servers);
+            let what = format!("{workers} workers, {servers} servers");
+            check(&what, &spec, 0.01);
+            // A worker alone codes nothing.
+            let mut coded = slow_to_start(spec);
+            if workers > 1 {
+                coded.compression = coded_by(Codec::Quantize8);
+            }
+            check(&format!("{what}, coded"), &coded, 0.01);
         }
     }
 }
@@ -150,27 +177,43 @@ fn each_variant_of_sync_easgd_is_predicted() {
         for workers in 1..=8 {
             let strategy = Strategy::EasgdSync { moving_rate: recipe::MovingRate::Fixed(0.1), variant };
             let servers = usize::from(variant == SyncVariant::Master);
-            // Of variant 3 the cycles through the root are left out, and what worker 0 updates in them.
-            let bound = if variant == SyncVariant::Overlapped { 0.05 } else { 0.02 };
-            check(&format!("{variant:?}, {workers}"), &spec(strategy, workers, servers), bound);
+            let spec = spec(strategy, workers, servers);
+            // In variant 3, messages of several steps meet at links.
+            let bound = if variant == SyncVariant::Overlapped { 0.15 } else { 0.01 };
+            check(&format!("{variant:?}, {workers}"), &spec, bound);
+            check(&format!("{variant:?}, {workers}, slow to start"), &slow_to_start(spec), bound);
         }
     }
 }
 
-/// The average of weights takes a part of each step; a run of eight steps has two.
+/// The average of weights takes a part of each step; eight steps have two.
 #[test]
 fn averages_now_and_then_are_predicted() {
     for workers in 2..=8 {
-        let spec = spec(Strategy::LocalSgd { period: 4 }, workers, 0);
-        check(&format!("local-sgd, {workers}"), &spec, 0.01);
+        let slowmo = Strategy::Slowmo { period: 4, slow_momentum: 0.5, slow_lr: 1.0 };
+        for strategy in [Strategy::LocalSgd { period: 4 }, slowmo] {
+            let spec = spec(strategy, workers, 0);
+            check(&format!("{}, {workers}", spec.strategy.kind()), &spec, 0.01);
+        }
+    }
+}
+
+#[test]
+fn segments_of_a_gradient_are_predicted_in_both_orders() {
+    for order in [ReduceOrder::Ring, ReduceOrder::Rank] {
+        for workers in [2, 4, 8] {
+            let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 4 };
+            let mut spec = slow_to_start(spec(pipe, workers, 0));
+            spec.communication.reduce_order = order;
+            check(&format!("{order:?}, {workers}"), &spec, 0.01);
+        }
     }
 }
 
 #[test]
 fn codes_and_pipelines_are_predicted() {
-    let coded = |codec| Compression::Coded { codec, parameters: false, error_feedback: false };
     for workers in 2..=8 {
-        for compression in [Compression::None, coded(Codec::Truncate16), coded(Codec::Quantize8)] {
+        for compression in [Compression::None, coded_by(Codec::Truncate16), coded_by(Codec::Quantize8)] {
             let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 };
             for (strategy, servers) in [(Strategy::DSync, 0), (Strategy::PsSync, 1), (pipe, 0)] {
                 let mut spec = spec(strategy, workers, servers);

@@ -29,9 +29,9 @@ Examples:
   bakeoff predict recipe.toml --from 4F7K2Q9M      with what a run measured
 
 Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
-all-reduces cost what MG-WFBP's Table II says (others by the same model), steps
-what Pipe-SGD's equations 2, 4 and 6 and, with a schedule of layers, MG-WFBP's 6
-to 8 and 19 to 21 say.
+all-reduces cost what MG-WFBP's Table II says (others, trees, stars and servers
+by the same model of a link), steps what Pipe-SGD's equations 2, 4 and 6 and,
+with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
 Layers take time in the proportion of their arithmetic; arithmetic on received
 messages is free. --from takes what the recipe does not state from a run: how
 long a worker computes, and, of a run with the schedule `merged` or

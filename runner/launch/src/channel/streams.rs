@@ -48,10 +48,15 @@ impl<M: From<StreamMessage> + Send + Sync + 'static> Streams<M> {
 
     /// Opens a stream between `socket` and a destination at the other end. Returns when it has ended.
     pub(crate) async fn open(&self, socket: UnixStream, attempt: u64, to: Destination) {
-        let (stream, incoming) = self.number();
+        let (stream, mut incoming) = self.number();
         // In the queue of its bytes: one that overtook it would be dropped at the other end.
-        let open = M::from(StreamMessage::Open { stream, attempt, to });
-        if self.0.outlet.send(urgency(to), open).await {
+        let open = self.0.outlet.send(urgency(to), M::from(StreamMessage::Open { stream, attempt, to }));
+        let is_open = tokio::select! { biased;
+            is_open = open => is_open,
+            // The channel was lost while the opening waited for room.
+            _ = incoming.recv() => false,
+        };
+        if is_open {
             self.carry(stream, socket, incoming, urgency(to)).await;
         } else {
             self.ended(stream);
