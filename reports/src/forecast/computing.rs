@@ -57,8 +57,12 @@ impl Computing {
         // Groups divide the passes among them, servers the update.
         let whole = if let Strategy::Gmp { .. } = spec.strategy { compute } else { self.step };
         let second = whole / passes.whole();
-        let (forward, backward) = (passes.forward * second, passes.backward * second);
-        PassTimes { forward, backward, update: (compute - forward - backward).max(0.0) }
+        let divided = whole - compute;
+        PassTimes {
+            forward: passes.forward * second,
+            backward: passes.backward * second,
+            update: (passes.update * second - divided).max(0.0),
+        }
     }
 
     /// As it was measured, else as the recipe gives it.
