@@ -23,23 +23,23 @@
 //! numbers.
 
 mod computing;
+mod exchange;
 mod groups;
 mod measured;
+mod messages;
 
 pub use computing::{Computing, PassTimes, Passes};
 pub use measured::{Measured, measured};
 
 use computing::LayerTimes;
+use exchange::Exchange;
+use messages::{gradient, message_cost};
 use predict::linear::Linear;
 use predict::network::LinkRates;
-use predict::pipe_sgd::{RingExchange, StageError, Stages};
+use predict::pipe_sgd::{StageError, Stages};
+use predict::schedule;
 use predict::schedule::{LayerTime, StepProfile, TimeLine};
-use predict::tree::RootedTree;
-use predict::{all_reduce, elastic, schedule};
-use recipe::{
-    Codec, Collective, Compression, ReduceOrder, Role, RunSpec, Schedule, Strategy, SyncVariant,
-    WeightedLayer,
-};
+use recipe::{RunSpec, Schedule, Strategy, WeightedLayer};
 use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
@@ -92,18 +92,14 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     if spec.communication.schedule != Schedule::Single {
         return layered(spec, rates, workers, computing);
     }
-    // Of a centre or of outer weights, as long as a worker's of its weights; servers divide it among them.
+    // Of a centre or of outer weights, as long as a worker's of its weights.
     let update = computing.layers(spec, &spec.model.weighted_layers()).update;
-    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
-    let compute = match (&spec.strategy, servers) {
-        (Strategy::PsSync, 2..) => computing.step - update * (1.0 - 1.0 / servers as f64),
-        _ => computing.step,
-    };
-    let Exchange { beside, after } = exchange(spec, rates, workers, update)?;
+    let Exchange { shared, beside, after } = Exchange::of(spec, rates, workers, update)?;
+    let compute = computing.step - shared;
     let hidden = Stages::new(0.0, compute, beside)?.pipelined();
     let step = Stages::new(0.0, hidden, after)?.synchronous();
     let communication = beside + after;
-    let speed_up = f64::from(workers.get()) * compute / step;
+    let speed_up = f64::from(workers.get()) * computing.step / step;
     Ok(Forecast { compute, communication, step, speed_up })
 }
 
@@ -174,185 +170,12 @@ fn sum_of(line: &TimeLine) -> f64 {
     line.messages.iter().map(|message| message.end - message.begin).sum()
 }
 
-/// Seconds of communication in one step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Exchange {
-    /// While the worker computes.
-    beside: f64,
-    /// When the worker has computed.
-    after: f64,
-}
-
-impl Exchange {
-    fn beside(seconds: f64) -> Self {
-        Self { beside: seconds, after: 0.0 }
-    }
-
-    fn after(seconds: f64) -> Self {
-        Self { beside: 0.0, after: seconds }
-    }
-}
-
-fn exchange(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32, update: f64) -> Result<Exchange, NoModel> {
-    let weights = 4 * spec.model.parameters() as u64;
-    match &spec.strategy {
-        Strategy::DSync => Ok(Exchange::after(all_reduce_seconds(spec, rates, workers, gradient(spec)?)?)),
-        Strategy::PipeSgd { depth, segments, .. } => {
-            let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
-                None => all_reduce_seconds(spec, rates, workers, gradient(spec)?)?,
-                Some(segments) if spec.communication.collective == Collective::Ring => {
-                    let bytes = gradient(spec)?;
-                    match spec.communication.reduce_order {
-                        ReduceOrder::Ring => {
-                            RingExchange { rates, workers, bytes, segments, synchronization: 0.0 }.seconds()
-                        }
-                        ReduceOrder::Rank => {
-                            let line = all_reduce::in_rank_order(rates, workers);
-                            f64::from(segments.get() - 1) * line.start_up() + line.time(bytes)
-                        }
-                    }
-                }
-                Some(_) => return no_model("segments on this collective"),
-            };
-            Ok(if *depth > 1 { Exchange::beside(seconds) } else { Exchange::after(seconds) })
-        }
-        Strategy::LocalSgd { period } => {
-            exact(spec)?;
-            Ok(Exchange::after(all_reduce_seconds(spec, rates, workers, weights)? / *period as f64))
-        }
-        Strategy::Slowmo { period, .. } => {
-            exact(spec)?;
-            let outer = all_reduce_seconds(spec, rates, workers, weights)? + update;
-            Ok(Exchange::after(outer / *period as f64))
-        }
-        Strategy::PsSync => {
-            let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
-            let Some(servers) = NonZeroU32::new(servers as u32) else { return no_model("no server") };
-            let coded = gradient(spec)? as f64 / weights.max(1) as f64;
-            Ok(Exchange::after(elastic::servers(rates, workers, servers, coded, weights)))
-        }
-        Strategy::EasgdSync { variant, .. } => {
-            exact(spec)?;
-            let tree = RootedTree::binomial(workers.get() as usize);
-            let (served, message) = (tree.seconds(rates, weights), rates.message().time(weights));
-            Ok(match variant {
-                SyncVariant::Master => {
-                    // Worker 0's request is on its way while the sum is.
-                    let sum = message - rates.alpha();
-                    Exchange { beside: sum + update, after: rates.alpha() + message + served }
-                }
-                SyncVariant::FirstWorker => Exchange::after(served + update),
-                SyncVariant::Overlapped => Exchange::beside(tree.seconds_both_ways(rates, weights, update)),
-            })
-        }
-        other => no_model(format_args!("`{}`", other.kind())),
-    }
-}
-
-/// Seconds of the all-reduce of a vector of this many bytes on the wire.
-fn all_reduce_seconds(
-    spec: &RunSpec,
-    rates: LinkRates,
-    workers: NonZeroU32,
-    bytes: u64,
-) -> Result<f64, NoModel> {
-    let places = workers.get() as usize;
-    let line = |line: Linear| Ok(line.time(bytes));
-    match spec.communication.collective {
-        Collective::PipelinedRing { segments } => {
-            let segments = NonZeroU32::new(segments).unwrap_or(NonZeroU32::MIN);
-            Ok(all_reduce::pipelined_ring(rates, workers, segments, bytes))
-        }
-        Collective::Ring if spec.communication.reduce_order == ReduceOrder::Rank => {
-            line(all_reduce::in_rank_order(rates, workers))
-        }
-        Collective::Ring if spec.compression == Compression::None => {
-            Ok(all_reduce::ring_in_windows(rates, workers, bytes))
-        }
-        // A codec is given whole chunks.
-        Collective::Ring => line(all_reduce::ring(rates, workers)),
-        Collective::RecursiveDoubling => line(all_reduce::recursive_doubling(rates, workers)),
-        Collective::HalvingDoubling => line(all_reduce::halving_doubling(rates, workers)),
-        Collective::AllGather => line(all_reduce::all_gather(rates, workers)),
-        Collective::Tree => Ok(RootedTree::binomial(places).seconds(rates, bytes)),
-        Collective::Star => Ok(RootedTree::star(places).seconds(rates, bytes)),
-        Collective::Hierarchical { group_size } => {
-            Ok(RootedTree::hierarchical(&groups_of(spec, places, group_size)).seconds(rates, bytes))
-        }
-    }
-}
-
-/// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of
-/// workers that is no power of two, the next one begins before the last one has ended everywhere, which no line has.
-fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
-    let collective = spec.communication.collective;
-    let line: fn(LinkRates, NonZeroU32) -> Linear = match collective {
-        Collective::Ring => match spec.communication.reduce_order {
-            ReduceOrder::Ring => all_reduce::ring,
-            ReduceOrder::Rank => all_reduce::in_rank_order,
-        },
-        Collective::AllGather => all_reduce::all_gather,
-        Collective::Tree | Collective::RecursiveDoubling | Collective::HalvingDoubling
-            if !workers.is_power_of_two() =>
-        {
-            return no_model(format_args!(
-                "messages one by one of `{}` among {workers} workers",
-                collective.kind()
-            ));
-        }
-        Collective::Tree => all_reduce::binary_tree,
-        Collective::RecursiveDoubling => all_reduce::recursive_doubling,
-        Collective::HalvingDoubling => all_reduce::halving_doubling,
-        Collective::PipelinedRing { .. } | Collective::Star | Collective::Hierarchical { .. } => {
-            return no_model(format_args!("messages one by one of `{}`", collective.kind()));
-        }
-    };
-    Ok(line(rates, workers))
-}
-
-/// The workers of each group of a hierarchy: neighbours by number, or those of a machine, in the order of their first ones.
-fn groups_of(spec: &RunSpec, workers: usize, group_size: Option<u32>) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(u32, Vec<usize>)> = Vec::new();
-    for place in 0..workers {
-        let machine = || spec.cluster.seats.get(place).map_or(0, |seat| seat.node);
-        let key = group_size.map_or_else(machine, |size| place as u32 / size.max(1));
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, group)) => group.push(place),
-            None => groups.push((key, vec![place])),
-        }
-    }
-    groups.into_iter().map(|(_, group)| group).collect()
-}
-
-/// Bytes of a gradient on the wire. The time to encode it is not predicted.
-fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
-    let parameters = spec.model.parameters() as u64;
-    match spec.compression {
-        Compression::None => Ok(4 * parameters),
-        Compression::Coded {
-            codec: Codec::Truncate16 | Codec::Fp16 | Codec::Bf16,
-            parameters: false,
-            ..
-        } => Ok(2 * parameters),
-        Compression::Coded { codec: Codec::Quantize8, parameters: false, .. } => Ok(parameters),
-        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
-        Compression::Coded { codec, .. } => no_model(format_args!("codec `{}`", codec.kind())),
-    }
-}
-
-/// Refuses coded weights.
-fn exact(spec: &RunSpec) -> Result<(), NoModel> {
-    match spec.compression {
-        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
-        Compression::Coded { parameters: false, .. } | Compression::None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use recipe::{
-        Compute, ComputeSplit, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer, Shape,
+        Compute, ComputeSplit, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer,
+        ReduceOrder, Shape,
     };
     use std::time::Duration;
 
@@ -461,6 +284,20 @@ pub(crate) mod tests {
         spec.communication.reduce_order = ReduceOrder::Rank;
         let straight = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
         assert!((around.step - straight.step - 4e-3).abs() < 1e-12);
+    }
+
+    /// Beside one worker that makes the whole update itself.
+    #[test]
+    fn servers_that_share_an_update_compute_less_and_gain_for_it() {
+        let mut spec = spec(Schedule::Single);
+        spec.strategy = Strategy::PsSync;
+        let server = recipe::Placement { role: recipe::Role::Server, ..spec.cluster.seats[0].clone() };
+        spec.cluster.seats.extend([server.clone(), server]);
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
+        // Half of the update, a quarter of the 40 ms.
+        assert!((found.compute - 0.035).abs() < 1e-12, "{found:?}");
+        assert!((found.speed_up - 4.0 * 0.04 / found.step).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

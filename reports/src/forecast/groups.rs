@@ -14,14 +14,13 @@
 //! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
 //! (N + n) W beta / s, without groups what `ps-sync` costs.
 
-use super::{Forecast, NoModel, gradient, message_cost, no_model};
+use super::messages::{gradient, message_cost, servers};
+use super::{Forecast, NoModel, no_model};
 use predict::elastic;
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, LayerTime, SectionCosts, StepProfile, TimeLine};
-use recipe::{
-    ComputeSplit, FcUpdate, ModelPartition, ModuloScheme, Role, RunSpec, Schedule, Stage, Strategy,
-};
+use recipe::{ComputeSplit, FcUpdate, ModelPartition, ModuloScheme, RunSpec, Schedule, Stage, Strategy};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -229,9 +228,7 @@ impl Groups<'_> {
             None => gradient(self.spec)? as f64 / (4 * self.spec.model.parameters()).max(1) as f64,
         };
         let (start_up, per_byte) = if self.spec.strategy.averages_through_servers() {
-            let seats = self.spec.cluster.seats.iter();
-            let servers = seats.filter(|seat| seat.role == Role::Server).count() as u32;
-            let servers = NonZeroU32::new(servers).unwrap_or(NonZeroU32::MIN);
+            let servers = servers(self.spec)?;
             let message = self.rates.message();
             // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
             // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the

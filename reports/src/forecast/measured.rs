@@ -8,7 +8,8 @@
 //! Nothing is taken where messages follow no such line: a ring passes parts of a chunk above [`RING_SEGMENT`] on before the rest has come,
 //! and a codec's own work would count as bytes.
 
-use super::{Computing, NoModel, Passes, message_cost};
+use super::messages::message_cost;
+use super::{Computing, NoModel, Passes};
 use crate::{number_format, phase_shares};
 use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;

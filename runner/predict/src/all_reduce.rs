@@ -36,18 +36,17 @@ pub fn binary_tree(rates: LinkRates, workers: NonZeroU32) -> Linear {
 
 /// Table II, row 2, and the fold.
 pub fn recursive_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let (hosts, fold) = folded(rates, workers);
-    let rounds = rounds(hosts);
-    Linear { a: rates.alpha() * rounds + fold.a, b: (rates.beta() + rates.gamma()) * rounds + fold.b }
+    let Fold { rounds, cost, .. } = folded(rates, workers);
+    Linear { a: rates.alpha() * rounds + cost.a, b: (rates.beta() + rates.gamma()) * rounds + cost.b }
 }
 
 /// Table II, row 3, and the fold.
 pub fn halving_doubling(rates: LinkRates, workers: NonZeroU32) -> Linear {
-    let (hosts, fold) = folded(rates, workers);
+    let Fold { rounds, others, cost } = folded(rates, workers);
     // As in the table, with the common factor taken out: the difference of close numbers may not fall below zero.
     Linear {
-        a: 2.0 * rates.alpha() * rounds(hosts) + fold.a,
-        b: (2.0 * rates.beta() + rates.gamma()) * others(hosts) + fold.b,
+        a: 2.0 * rates.alpha() * rounds + cost.a,
+        b: (2.0 * rates.beta() + rates.gamma()) * others + cost.b,
     }
 }
 
@@ -79,12 +78,16 @@ pub fn all_gather(rates: LinkRates, workers: NonZeroU32) -> Linear {
 /// (N - 1) max(c beta, alpha + m (beta + gamma)) + (N - 2) max(c beta, alpha + m beta) + alpha + c beta, with one segment row 4 of
 /// Table II. It is no line in M, and for gamma up to beta and all segments on their way at once.
 pub fn pipelined_ring(rates: LinkRates, workers: NonZeroU32, segments: NonZeroU32, bytes: u64) -> f64 {
+    in_segments(rates, workers, f64::from(segments.get()), bytes)
+}
+
+fn in_segments(rates: LinkRates, workers: NonZeroU32, segments: f64, bytes: u64) -> f64 {
     let others = f64::from(workers.get() - 1);
     if others == 0.0 {
         return 0.0;
     }
     let chunk = bytes as f64 / f64::from(workers.get());
-    let segment = chunk / f64::from(segments.get());
+    let segment = chunk / segments;
     let busy = rates.beta() * chunk;
     let message = |bytes: f64| rates.alpha() + rates.beta() * bytes;
     let scatter = busy.max(message(segment) + rates.gamma() * segment);
@@ -103,7 +106,7 @@ pub fn ring_in_windows(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64
         let rest = segments - window * (windows - 1.0) - 1.0;
         return 2.0 * f64::from(workers.get() - 1) * windows * (rates.alpha() + segment) + rest * segment;
     }
-    pipelined_ring(rates, workers, NonZeroU32::new(segments as u32).unwrap_or(NonZeroU32::MIN), bytes)
+    in_segments(rates, workers, segments, bytes)
 }
 
 /// gamma, unless nothing is added.
@@ -111,12 +114,22 @@ fn added(rates: LinkRates, workers: NonZeroU32) -> f64 {
     if workers.get() > 1 { rates.gamma() } else { 0.0 }
 }
 
-/// The largest power of two of workers up to N, and what the others add.
-fn folded(rates: LinkRates, workers: NonZeroU32) -> (NonZeroU32, Linear) {
-    let hosts = NonZeroU32::new(1 << workers.ilog2()).unwrap_or(workers);
-    let fold = if hosts == workers { 0.0 } else { 1.0 };
-    let a = 2.0 * rates.alpha() * fold;
-    (hosts, Linear { a, b: (2.0 * rates.beta() + rates.gamma()) * fold })
+/// The largest power of two of workers up to N, which exchange, and what the others add.
+struct Fold {
+    /// The logarithm of that power.
+    rounds: f64,
+    /// (q - 1) / q of that power q.
+    others: f64,
+    cost: Linear,
+}
+
+fn folded(rates: LinkRates, workers: NonZeroU32) -> Fold {
+    let rounds = workers.ilog2();
+    let others = 1.0 - 0.5_f64.powi(rounds as i32);
+    let vectors = if workers.is_power_of_two() { 0.0 } else { 2.0 };
+    let sums = vectors / 2.0;
+    let cost = Linear { a: vectors * rates.alpha(), b: vectors * rates.beta() + sums * rates.gamma() };
+    Fold { rounds: f64::from(rounds), others, cost }
 }
 
 /// log N, rounded up: the rounds of a tree of N workers.

@@ -57,12 +57,12 @@ impl RootedTree {
     /// Messages of several steps that meet at a link are left out: up to a seventh.
     pub fn seconds_both_ways(&self, rates: LinkRates, bytes: u64, update: f64) -> f64 {
         let transfer = rates.beta() * bytes as f64;
-        let below = self.children.first().map_or(&[][..], Vec::as_slice);
-        let cycle = |place: usize| match self.children.get(place) {
-            Some(children) if !children.is_empty() => {
-                self.complete(place, 0.0, rates, bytes as f64) + transfer + update
+        let below = self.children_of(0);
+        let cycle = |place: usize| {
+            if self.children_of(place).is_empty() {
+                return rates.alpha() + transfer + update;
             }
-            _ => rates.alpha() + transfer + update,
+            self.complete(place, 0.0, rates, bytes as f64) + transfer + update
         };
         if below.is_empty() {
             return 0.0;
@@ -72,10 +72,14 @@ impl RootedTree {
         below.iter().map(|place| cycle(*place)).fold(link.max(whole), f64::max)
     }
 
+    fn children_of(&self, place: usize) -> &[usize] {
+        self.children.get(place).map_or(&[], Vec::as_slice)
+    }
+
     /// When the sum of a subtree is complete, if its place has received the vector at `received`.
     fn complete(&self, place: usize, received: f64, rates: LinkRates, bytes: f64) -> f64 {
         let transfer = rates.beta() * bytes;
-        let children = self.children.get(place).map_or(&[][..], Vec::as_slice);
+        let children = self.children_of(place);
         let sum_leaves = |(number, child): (usize, &usize)| {
             let arrives = received + rates.alpha() + (number + 1) as f64 * transfer;
             self.complete(*child, arrives, rates, bytes)

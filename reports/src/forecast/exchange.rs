@@ -1,0 +1,93 @@
+//! What the workers exchange in a step, by strategy, and whether they compute meanwhile.
+
+use super::messages::{all_reduce_seconds, exact, gradient, ring_in_pieces, servers};
+use super::{NoModel, no_model};
+use predict::elastic;
+use predict::network::LinkRates;
+use predict::tree::RootedTree;
+use recipe::{RunSpec, Strategy, SyncVariant};
+use std::num::NonZeroU32;
+
+/// Seconds of communication in one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Exchange {
+    /// Of the update, that other servers do at the same time.
+    pub(super) shared: f64,
+    /// While the worker computes.
+    pub(super) beside: f64,
+    /// When the worker has computed.
+    pub(super) after: f64,
+}
+
+impl Exchange {
+    fn beside(seconds: f64) -> Self {
+        Self { shared: 0.0, beside: seconds, after: 0.0 }
+    }
+
+    fn after(seconds: f64) -> Self {
+        Self { shared: 0.0, beside: 0.0, after: seconds }
+    }
+
+    /// That of a run whose gradients travel whole. `update` is the time of one.
+    pub(super) fn of(
+        spec: &RunSpec,
+        rates: LinkRates,
+        workers: NonZeroU32,
+        update: f64,
+    ) -> Result<Self, NoModel> {
+        let weights = 4 * spec.model.parameters() as u64;
+        match &spec.strategy {
+            Strategy::DSync => Ok(Self::after(all_reduce_seconds(spec, rates, workers, gradient(spec)?)?)),
+            Strategy::PipeSgd { depth, segments, .. } => {
+                let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
+                    None => all_reduce_seconds(spec, rates, workers, gradient(spec)?)?,
+                    Some(segments) => ring_in_pieces(spec, rates, workers, segments)?,
+                };
+                Ok(if *depth > 1 { Self::beside(seconds) } else { Self::after(seconds) })
+            }
+            Strategy::LocalSgd { period } => {
+                exact(spec)?;
+                Ok(Self::after(all_reduce_seconds(spec, rates, workers, weights)? / *period as f64))
+            }
+            Strategy::Slowmo { period, .. } => {
+                exact(spec)?;
+                let outer = all_reduce_seconds(spec, rates, workers, weights)? + update;
+                Ok(Self::after(outer / *period as f64))
+            }
+            Strategy::PsSync => {
+                let servers = servers(spec)?;
+                let coded = gradient(spec)? as f64 / weights.max(1) as f64;
+                let after = elastic::servers(rates, workers, servers, coded, weights);
+                let shared = update * (1.0 - 1.0 / f64::from(servers.get()));
+                Ok(Self { shared, beside: 0.0, after })
+            }
+            Strategy::EasgdSync { variant, .. } => {
+                exact(spec)?;
+                let tree = RootedTree::binomial(workers.get() as usize);
+                let (served, message) = (tree.seconds(rates, weights), rates.message().time(weights));
+                Ok(match variant {
+                    SyncVariant::Master => {
+                        // Worker 0's request is on its way while the sum is.
+                        let sum = message - rates.alpha();
+                        Self { shared: 0.0, beside: sum + update, after: rates.alpha() + message + served }
+                    }
+                    SyncVariant::FirstWorker => Self::after(served + update),
+                    SyncVariant::Overlapped => Self::beside(tree.seconds_both_ways(rates, weights, update)),
+                })
+            }
+            Strategy::AsyncSgd { .. }
+            | Strategy::AsyncMsgd { .. }
+            | Strategy::HogwildSgd { .. }
+            | Strategy::EasgdOriginal { .. }
+            | Strategy::EasgdAsync { .. }
+            | Strategy::MeasgdAsync { .. }
+            | Strategy::EasgdHogwild { .. }
+            | Strategy::Eamsgd { .. }
+            | Strategy::Gmp { .. }
+            | Strategy::DPsgd { .. }
+            | Strategy::AdPsgd { .. }
+            | Strategy::Sgp
+            | Strategy::Custom { .. } => no_model(format_args!("`{}`", spec.strategy.kind())),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the messages of a run cost: its all-reduces, and the bytes of a gradient on the wire.
+
+use super::{NoModel, no_model};
+use predict::all_reduce;
+use predict::linear::Linear;
+use predict::network::LinkRates;
+use predict::pipe_sgd::RingExchange;
+use predict::tree::RootedTree;
+use recipe::{Codec, Collective, Compression, ReduceOrder, Role, RunSpec};
+use std::num::NonZeroU32;
+
+/// Seconds of the all-reduce of a vector of this many bytes on the wire.
+pub(super) fn all_reduce_seconds(
+    spec: &RunSpec,
+    rates: LinkRates,
+    workers: NonZeroU32,
+    bytes: u64,
+) -> Result<f64, NoModel> {
+    let places = workers.get() as usize;
+    let line = |line: Linear| Ok(line.time(bytes));
+    match spec.communication.collective {
+        Collective::PipelinedRing { segments } => {
+            let Some(segments) = NonZeroU32::new(segments) else { return no_model("a ring in no segments") };
+            Ok(all_reduce::pipelined_ring(rates, workers, segments, bytes))
+        }
+        Collective::Ring if spec.communication.reduce_order == ReduceOrder::Rank => {
+            line(all_reduce::in_rank_order(rates, workers))
+        }
+        Collective::Ring if spec.compression == Compression::None => {
+            Ok(all_reduce::ring_in_windows(rates, workers, bytes))
+        }
+        // A codec is given whole chunks.
+        Collective::Ring => line(all_reduce::ring(rates, workers)),
+        Collective::RecursiveDoubling => line(all_reduce::recursive_doubling(rates, workers)),
+        Collective::HalvingDoubling => line(all_reduce::halving_doubling(rates, workers)),
+        Collective::AllGather => line(all_reduce::all_gather(rates, workers)),
+        Collective::Tree => Ok(RootedTree::binomial(places).seconds(rates, bytes)),
+        Collective::Star => Ok(RootedTree::star(places).seconds(rates, bytes)),
+        Collective::Hierarchical { group_size } => {
+            Ok(RootedTree::hierarchical(&groups_of(spec, places, group_size)).seconds(rates, bytes))
+        }
+    }
+}
+
+/// Seconds of a gradient that travels around a ring in several pieces, each in an all-reduce of its own.
+pub(super) fn ring_in_pieces(
+    spec: &RunSpec,
+    rates: LinkRates,
+    workers: NonZeroU32,
+    pieces: NonZeroU32,
+) -> Result<f64, NoModel> {
+    if spec.communication.collective != Collective::Ring {
+        return no_model("segments on this collective");
+    }
+    let bytes = gradient(spec)?;
+    Ok(match spec.communication.reduce_order {
+        ReduceOrder::Ring => {
+            RingExchange { rates, workers, bytes, segments: pieces, synchronization: 0.0 }.seconds()
+        }
+        ReduceOrder::Rank => {
+            let line = all_reduce::in_rank_order(rates, workers);
+            f64::from(pieces.get() - 1) * line.start_up() + line.time(bytes)
+        }
+    })
+}
+
+/// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of
+/// workers that is no power of two, the next one begins before the last one has ended everywhere, which no line has.
+pub(super) fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
+    let collective = spec.communication.collective;
+    let line: fn(LinkRates, NonZeroU32) -> Linear = match collective {
+        Collective::Ring => match spec.communication.reduce_order {
+            ReduceOrder::Ring => all_reduce::ring,
+            ReduceOrder::Rank => all_reduce::in_rank_order,
+        },
+        Collective::AllGather => all_reduce::all_gather,
+        Collective::Tree | Collective::RecursiveDoubling | Collective::HalvingDoubling
+            if !workers.is_power_of_two() =>
+        {
+            return no_model(format_args!(
+                "messages one by one of `{}` among {workers} workers",
+                collective.kind()
+            ));
+        }
+        Collective::Tree => all_reduce::binary_tree,
+        Collective::RecursiveDoubling => all_reduce::recursive_doubling,
+        Collective::HalvingDoubling => all_reduce::halving_doubling,
+        Collective::PipelinedRing { .. } | Collective::Star | Collective::Hierarchical { .. } => {
+            return no_model(format_args!("messages one by one of `{}`", collective.kind()));
+        }
+    };
+    Ok(line(rates, workers))
+}
+
+/// The workers of each group of a hierarchy: neighbours by number, or those of a machine, in the order of their first ones.
+fn groups_of(spec: &RunSpec, workers: usize, group_size: Option<u32>) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(u32, Vec<usize>)> = Vec::new();
+    for place in 0..workers {
+        let machine = || spec.cluster.seats.get(place).map_or(0, |seat| seat.node);
+        let key = group_size.map_or_else(machine, |size| place as u32 / size.max(1));
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(place),
+            None => groups.push((key, vec![place])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Bytes of a gradient on the wire. The time to encode it is not predicted.
+pub(super) fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
+    let parameters = spec.model.parameters() as u64;
+    match spec.compression {
+        Compression::None => Ok(4 * parameters),
+        Compression::Coded {
+            codec: Codec::Truncate16 | Codec::Fp16 | Codec::Bf16,
+            parameters: false,
+            ..
+        } => Ok(2 * parameters),
+        Compression::Coded { codec: Codec::Quantize8, parameters: false, .. } => Ok(parameters),
+        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
+        Compression::Coded { codec, .. } => no_model(format_args!("codec `{}`", codec.kind())),
+    }
+}
+
+/// Refuses coded weights.
+pub(super) fn exact(spec: &RunSpec) -> Result<(), NoModel> {
+    match spec.compression {
+        Compression::Coded { parameters: true, .. } => no_model("coded weights"),
+        Compression::Coded { parameters: false, .. } | Compression::None => Ok(()),
+    }
+}
+
+/// The servers of a run that has some.
+pub(super) fn servers(spec: &RunSpec) -> Result<NonZeroU32, NoModel> {
+    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    NonZeroU32::new(servers as u32).ok_or_else(|| NoModel("no model of no server".to_owned()))
+}
