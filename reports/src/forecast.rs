@@ -8,8 +8,10 @@
 //! | `d-sync` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
 //! | `pipe-sgd` with a schedule of layers | Pipe-SGD Eq. 4 with the sum of the messages |
 //! | `ps-sync` | Eq. 2 with the weights from the servers to one worker after the other, and one gradient up |
+//! | `ps-sync` with a schedule of layers | one bucket after the other up and down (`predict::servers`) |
 //! | `easgd-sync` variants 1 and 2 | Eq. 2 with SC17's log P (alpha + W beta) down and up (`predict::tree`), and the centre's update |
 //! | `easgd-sync` variant 3 | Eq. 4 with both ways at once (`predict::tree`) |
+//! | `easgd-sync` with a schedule of layers | the same with a vector in parts |
 //! | `gmp` | exchanges within groups, and averages between them: `forecast/groups.rs` |
 //!
 //! The servers of `ps-sync` send the weights to one worker after the other, so that workers finish their gradients one after the
@@ -25,21 +27,17 @@
 mod computing;
 mod exchange;
 mod groups;
+mod layers;
 mod measured;
 mod messages;
 
 pub use computing::{Computing, PassTimes, Passes};
 pub use measured::{Measured, measured};
 
-use computing::LayerTimes;
 use exchange::Exchange;
-use messages::{gradient, message_cost};
-use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{StageError, Stages};
-use predict::schedule;
-use predict::schedule::{LayerTime, StepProfile, TimeLine};
-use recipe::{RunSpec, Schedule, Strategy, WeightedLayer};
+use recipe::{RunSpec, Schedule, Strategy};
 use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
@@ -89,8 +87,10 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     if matches!(spec.strategy, Strategy::Gmp { .. }) {
         return groups::forecast(spec, rates, workers, computing.step);
     }
-    if spec.communication.schedule != Schedule::Single {
-        return layered(spec, rates, workers, computing);
+    // The weights of `easgd-sync` are there before the step: their parts hide behind no pass. A worker alone has no schedule.
+    let while_computed = workers.get() > 1 && !matches!(spec.strategy, Strategy::EasgdSync { .. });
+    if while_computed && spec.communication.schedule != Schedule::Single {
+        return layers::forecast(spec, rates, workers, computing);
     }
     // Of a centre or of outer weights, as long as a worker's of its weights.
     let update = computing.layers(spec, &spec.model.weighted_layers()).update;
@@ -101,73 +101,6 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     let communication = beside + after;
     let speed_up = f64::from(workers.get()) * computing.step / step;
     Ok(Forecast { compute, communication, step, speed_up })
-}
-
-/// The step of gradients that travel layer by layer: MG-WFBP Eq. 6 to 8 and 19 to 21, and the update after it.
-fn layered(
-    spec: &RunSpec,
-    rates: LinkRates,
-    workers: NonZeroU32,
-    computing: &Computing,
-) -> Result<Forecast, NoModel> {
-    let pipelined = match spec.strategy {
-        Strategy::DSync => false,
-        Strategy::PipeSgd { depth, .. } => depth > 1,
-        Strategy::EasgdSync { .. } => return no_model("layers that travel through a tree"),
-        Strategy::PsSync
-        | Strategy::AsyncSgd { .. }
-        | Strategy::AsyncMsgd { .. }
-        | Strategy::HogwildSgd { .. }
-        | Strategy::EasgdOriginal { .. }
-        | Strategy::EasgdAsync { .. }
-        | Strategy::MeasgdAsync { .. }
-        | Strategy::EasgdHogwild { .. }
-        | Strategy::Eamsgd { .. } => return no_model("layers that travel to a server"),
-        Strategy::LocalSgd { .. }
-        | Strategy::Slowmo { .. }
-        | Strategy::Gmp { .. }
-        | Strategy::DPsgd { .. }
-        | Strategy::AdPsgd { .. }
-        | Strategy::Sgp
-        | Strategy::Custom { .. } => return no_model("this strategy's layers one by one"),
-    };
-    let layers = spec.model.weighted_layers();
-    let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);
-    let compute = computing.step;
-    let time = |(layer, backward): (&WeightedLayer<'_>, &f64)| LayerTime {
-        backward: *backward,
-        bytes: 4 * layer.size() as u64,
-    };
-    let times: Vec<LayerTime> = layers.iter().zip(&backward).rev().map(time).collect();
-    let profile = StepProfile::new(forward, &times).map_err(|error| NoModel(error.to_string()))?;
-    // Messages are of encoded gradients, and layers are counted in bytes before that.
-    let whole = 4 * spec.model.parameters() as u64;
-    let table = message_cost(spec, rates, workers)?;
-    let cost = Linear::new(table.start_up(), table.per_byte() * gradient(spec)? as f64 / whole.max(1) as f64);
-    let cost = cost.map_err(|error| NoModel(error.to_string()))?;
-    let grouping = match spec.communication.schedule {
-        Schedule::Single => schedule::single(&profile),
-        Schedule::PerLayer => schedule::per_layer(&profile),
-        Schedule::Fixed { bytes } => schedule::fixed(&profile, bytes),
-        Schedule::Merged => schedule::merged(&profile, cost),
-        Schedule::MergedExact => schedule::merged_exact(&profile, cost),
-    };
-    let mut line = TimeLine::of(&profile, cost, &grouping).map_err(|error| NoModel(error.to_string()))?;
-    let plans = matches!(spec.communication.schedule, Schedule::Merged | Schedule::MergedExact);
-    if pipelined && plans && sum_of(&line) > line.computed {
-        // As the planner decides: one message is the shortest way to send everything.
-        line = TimeLine::of(&profile, cost, &schedule::single(&profile))
-            .map_err(|error| NoModel(error.to_string()))?;
-    }
-    let communication = sum_of(&line);
-    let step = if pipelined { compute.max(communication) } else { line.iteration + update };
-    let speed_up = f64::from(workers.get()) * compute / step;
-    Ok(Forecast { compute, communication, step, speed_up })
-}
-
-/// Seconds of all messages together.
-fn sum_of(line: &TimeLine) -> f64 {
-    line.messages.iter().map(|message| message.end - message.begin).sum()
 }
 
 #[cfg(test)]

@@ -18,6 +18,13 @@ def mnist_mlp(nn):
     ), (50, 784)
 
 
+def lenet(nn):
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10)
+    ), (50, 1, 28, 28)
+
+
 def vgg_like(nn):
     layers, channels = [], 3
     for width in (64, 64, None, 128, 128, None, 256, 256, 256, None):
@@ -30,7 +37,7 @@ def vgg_like(nn):
     return nn.Sequential(*layers), (32, 3, 32, 32)
 
 
-MODELS = {"mnist-mlp": mnist_mlp, "vgg-like": vgg_like}
+MODELS = {"mnist-mlp": mnist_mlp, "lenet": lenet, "vgg-like": vgg_like}
 
 
 def start(ranks):

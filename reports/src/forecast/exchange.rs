@@ -1,6 +1,7 @@
 //! What the workers exchange in a step, by strategy, and whether they compute meanwhile.
 
-use super::messages::{all_reduce_seconds, exact, gradient, ring_in_pieces, servers};
+use super::layers::parts;
+use super::messages::{Sent, all_reduce_seconds, gradient, ring_in_pieces, servers, weights};
 use super::{NoModel, no_model};
 use predict::elastic;
 use predict::network::LinkRates;
@@ -28,43 +29,42 @@ impl Exchange {
         Self { shared: 0.0, beside: 0.0, after: seconds }
     }
 
-    /// That of a run whose gradients travel whole. `update` is the time of one.
+    /// That of a run in which nothing travels while a gradient is still computed. `update` is the time of one.
     pub(super) fn of(
         spec: &RunSpec,
         rates: LinkRates,
         workers: NonZeroU32,
         update: f64,
     ) -> Result<Self, NoModel> {
-        let weights = 4 * spec.model.parameters() as u64;
         match &spec.strategy {
-            Strategy::DSync => Ok(Self::after(all_reduce_seconds(spec, rates, workers, gradient(spec)?)?)),
+            Strategy::DSync => Ok(Self::after(all_reduce_seconds(spec, rates, workers, Sent::Gradient)?)),
             Strategy::PipeSgd { depth, segments, .. } => {
                 let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
-                    None => all_reduce_seconds(spec, rates, workers, gradient(spec)?)?,
+                    None => all_reduce_seconds(spec, rates, workers, Sent::Gradient)?,
                     Some(segments) => ring_in_pieces(spec, rates, workers, segments)?,
                 };
                 Ok(if *depth > 1 { Self::beside(seconds) } else { Self::after(seconds) })
             }
             Strategy::LocalSgd { period } => {
-                exact(spec)?;
-                Ok(Self::after(all_reduce_seconds(spec, rates, workers, weights)? / *period as f64))
+                Ok(Self::after(all_reduce_seconds(spec, rates, workers, Sent::Weights)? / *period as f64))
             }
             Strategy::Slowmo { period, .. } => {
-                exact(spec)?;
-                let outer = all_reduce_seconds(spec, rates, workers, weights)? + update;
+                let outer = all_reduce_seconds(spec, rates, workers, Sent::Weights)? + update;
                 Ok(Self::after(outer / *period as f64))
             }
             Strategy::PsSync => {
                 let servers = servers(spec)?;
-                let coded = gradient(spec)? as f64 / weights.max(1) as f64;
+                let (gradient, weights) = (gradient(spec)?, weights(spec)?);
+                let coded = gradient as f64 / weights.max(1) as f64;
                 let after = elastic::servers(rates, workers, servers, coded, weights);
                 let shared = update * (1.0 - 1.0 / f64::from(servers.get()));
                 Ok(Self { shared, beside: 0.0, after })
             }
             Strategy::EasgdSync { variant, .. } => {
-                exact(spec)?;
                 let tree = RootedTree::binomial(workers.get() as usize);
-                let (served, message) = (tree.seconds(rates, weights), rates.message().time(weights));
+                let parts = parts(spec)?;
+                let (served, message) =
+                    (tree.seconds_in_parts(rates, &parts), rates.message().time(weights(spec)?));
                 Ok(match variant {
                     SyncVariant::Master => {
                         // Worker 0's request is on its way while the sum is.
@@ -72,7 +72,7 @@ impl Exchange {
                         Self { shared: 0.0, beside: sum + update, after: rates.alpha() + message + served }
                     }
                     SyncVariant::FirstWorker => Self::after(served + update),
-                    SyncVariant::Overlapped => Self::beside(tree.seconds_both_ways(rates, weights, update)),
+                    SyncVariant::Overlapped => Self::beside(tree.seconds_both_ways(rates, &parts, update)),
                 })
             }
             Strategy::AsyncSgd { .. }

@@ -9,14 +9,25 @@ use predict::tree::RootedTree;
 use recipe::{Codec, Collective, Compression, ReduceOrder, Role, RunSpec};
 use std::num::NonZeroU32;
 
-/// Seconds of the all-reduce of a vector of this many bytes on the wire.
+/// A vector of a whole model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    Gradient,
+    Weights,
+}
+
+/// Seconds of the all-reduce of a vector.
 pub(super) fn all_reduce_seconds(
     spec: &RunSpec,
     rates: LinkRates,
     workers: NonZeroU32,
-    bytes: u64,
+    sent: Sent,
 ) -> Result<f64, NoModel> {
     let places = workers.get() as usize;
+    let (bytes, coded) = match sent {
+        Sent::Gradient => (gradient(spec)?, spec.compression != Compression::None),
+        Sent::Weights => (weights(spec)?, false),
+    };
     let line = |line: Linear| Ok(line.time(bytes));
     match spec.communication.collective {
         Collective::PipelinedRing { segments } => {
@@ -26,9 +37,7 @@ pub(super) fn all_reduce_seconds(
         Collective::Ring if spec.communication.reduce_order == ReduceOrder::Rank => {
             line(all_reduce::in_rank_order(rates, workers))
         }
-        Collective::Ring if spec.compression == Compression::None => {
-            Ok(all_reduce::ring_in_windows(rates, workers, bytes))
-        }
+        Collective::Ring if !coded => Ok(all_reduce::ring_in_windows(rates, workers, bytes)),
         // A codec is given whole chunks.
         Collective::Ring => line(all_reduce::ring(rates, workers)),
         Collective::RecursiveDoubling => line(all_reduce::recursive_doubling(rates, workers)),
@@ -122,11 +131,13 @@ pub(super) fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
     }
 }
 
-/// Refuses coded weights.
-pub(super) fn exact(spec: &RunSpec) -> Result<(), NoModel> {
+/// Bytes of the weights on the wire.
+pub(super) fn weights(spec: &RunSpec) -> Result<u64, NoModel> {
     match spec.compression {
         Compression::Coded { parameters: true, .. } => no_model("coded weights"),
-        Compression::Coded { parameters: false, .. } | Compression::None => Ok(()),
+        Compression::Coded { parameters: false, .. } | Compression::None => {
+            Ok(4 * spec.model.parameters() as u64)
+        }
     }
 }
 

@@ -8,7 +8,8 @@
 //! - [`all_reduce`]: a and b of all-reduces (MG-WFBP Table II); [`tree`]: what a tree takes step after step; [`network`]: the networks of
 //!   SC17 Table 2.
 //! - [`schedule`]: groups of layers, and the time line of a step (MG-WFBP Eq. 6 to 8 and 19 to 21, Algorithm 1).
-//! - [`pipe_sgd`]: Pipe-SGD Eq. 2 to 7. [`elastic`]: what an exchange with the centre costs (SC17 section 6.1).
+//! - [`pipe_sgd`]: Pipe-SGD Eq. 2 to 7. [`elastic`]: what an exchange with the centre costs (SC17 section 6.1). [`servers`]: gradients that
+//!   travel to parameter servers bucket by bucket.
 //!
 //! Equations are numbered as in their papers:
 //!
@@ -22,6 +23,7 @@ pub mod linear;
 pub mod network;
 pub mod pipe_sgd;
 pub mod schedule;
+pub mod servers;
 pub mod tree;
 
 mod finite;

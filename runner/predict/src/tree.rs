@@ -4,7 +4,8 @@
 //! its vector is on its way up while others are still served. Of a tree of a power of two of workers the two are the same; of a star,
 //! and of other numbers of workers, a step is shorter than the table has it, by up to 40 %.
 //!
-//! A message takes alpha + beta M; those that leave a place, and those that arrive at one, share its link and follow each other.
+//! A message takes alpha + beta M; those that leave a place, and those that arrive at one, share its link and follow each other. A vector in
+//! parts goes down part by part, each of which a place passes on when it has it, and its sum likewise up when all of it has come down.
 
 use crate::network::LinkRates;
 
@@ -48,27 +49,33 @@ impl RootedTree {
     /// Seconds from when the root sends a vector of `bytes` bytes until it has the sum of those that come back, beside what a worker
     /// computes in between.
     pub fn seconds(&self, rates: LinkRates, bytes: u64) -> f64 {
-        self.complete(0, 0.0, rates, bytes as f64)
+        self.seconds_in_parts(rates, &[bytes])
+    }
+
+    /// The same for a vector in parts of these sizes.
+    pub fn seconds_in_parts(&self, rates: LinkRates, parts: &[u64]) -> f64 {
+        self.whole_below(0, &Vector::of(rates, parts))
     }
 
     /// Seconds of a step of variant 3 of Sync EASGD, which has both directions at once: the link of the root carries all of its messages;
     /// below it a place sends the sum of its subtree up before it sends the centre down, and needs `update` seconds before it begins again;
     /// and once in two steps a sum and the centre after it pass the whole tree, with the updates of the root, of the centre and of a worker.
-    /// Messages of several steps that meet at a link are left out: up to a seventh.
-    pub fn seconds_both_ways(&self, rates: LinkRates, bytes: u64, update: f64) -> f64 {
-        let transfer = rates.beta() * bytes as f64;
+    /// Messages of several steps that meet at a link are left out: up to a seventh. The vector is in parts of these sizes.
+    pub fn seconds_both_ways(&self, rates: LinkRates, parts: &[u64], update: f64) -> f64 {
+        let vector = Vector::of(rates, parts);
+        let transfer: f64 = vector.transfers.iter().sum();
         let below = self.children_of(0);
         let cycle = |place: usize| {
             if self.children_of(place).is_empty() {
                 return rates.alpha() + transfer + update;
             }
-            self.complete(place, 0.0, rates, bytes as f64) + transfer + update
+            self.whole_below(place, &vector) + transfer + update
         };
         if below.is_empty() {
             return 0.0;
         }
         let link = below.len() as f64 * transfer;
-        let whole = self.seconds(rates, bytes).midpoint(3.0 * update);
+        let whole = self.whole_below(0, &vector).midpoint(3.0 * update);
         below.iter().map(|place| cycle(*place)).fold(link.max(whole), f64::max)
     }
 
@@ -76,22 +83,71 @@ impl RootedTree {
         self.children.get(place).map_or(&[], Vec::as_slice)
     }
 
-    /// When the sum of a subtree is complete, if its place has received the vector at `received`.
-    fn complete(&self, place: usize, received: f64, rates: LinkRates, bytes: f64) -> f64 {
-        let transfer = rates.beta() * bytes;
+    /// Seconds until the sum of a subtree is complete whose place has the vector.
+    fn whole_below(&self, place: usize, vector: &Vector) -> f64 {
+        let received = vec![0.0; vector.transfers.len()];
+        self.complete(place, &received, vector).last().copied().unwrap_or(0.0)
+    }
+
+    /// When each part of the sum of a subtree is complete, if its place has received those of the vector at `received`.
+    fn complete(&self, place: usize, received: &[f64], vector: &Vector) -> Vec<f64> {
         let children = self.children_of(place);
-        let sum_leaves = |(number, child): (usize, &usize)| {
-            let arrives = received + rates.alpha() + (number + 1) as f64 * transfer;
-            self.complete(*child, arrives, rates, bytes)
-        };
-        let mut leaving: Vec<f64> = children.iter().enumerate().map(sum_leaves).collect();
-        leaving.sort_by(f64::total_cmp);
-        let (mut link, mut summed) = (received, received);
-        for leaves in leaving {
-            link = link.max(leaves + rates.alpha()) + transfer;
-            summed = summed.max(link) + rates.gamma() * bytes;
+        let mut arriving: Vec<(f64, usize)> = Vec::new();
+        for (child, received) in children.iter().zip(vector.sent_to(children.len(), received)) {
+            let mut link = 0.0_f64;
+            for (part, complete) in self.complete(*child, &received, vector).into_iter().enumerate() {
+                let leaves = link.max(complete);
+                link = leaves + vector.transfers[part];
+                arriving.push((leaves + vector.alpha, part));
+            }
+        }
+        arriving.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let whole = received.last().copied().unwrap_or(0.0);
+        let mut link = whole;
+        let mut summed = vec![whole; vector.transfers.len()];
+        for (first, part) in arriving {
+            link = link.max(first) + vector.transfers[part];
+            summed[part] = summed[part].max(link) + vector.sums[part];
+        }
+        // A place adds one part after the other.
+        let mut last = whole;
+        for summed in &mut summed {
+            last = summed.max(last);
+            *summed = last;
         }
         summed
+    }
+}
+
+/// The parts of a vector as what they cost, in seconds.
+struct Vector {
+    /// Of each message before its first byte arrives.
+    alpha: f64,
+    /// Of each part on a link.
+    transfers: Vec<f64>,
+    /// Of each part's sum.
+    sums: Vec<f64>,
+}
+
+impl Vector {
+    fn of(rates: LinkRates, parts: &[u64]) -> Self {
+        let times = |per_byte: f64| parts.iter().map(|bytes| per_byte * *bytes as f64).collect();
+        Self { alpha: rates.alpha(), transfers: times(rates.beta()), sums: times(rates.gamma()) }
+    }
+
+    /// When each of `children` children has each part, from a place that has them at `received` and sends each part to all of them
+    /// before it sends the next one.
+    fn sent_to(&self, children: usize, received: &[f64]) -> Vec<Vec<f64>> {
+        let mut arrivals = vec![Vec::with_capacity(received.len()); children];
+        let mut link = 0.0_f64;
+        for (received, transfer) in received.iter().zip(&self.transfers) {
+            link = link.max(*received);
+            for arrivals in &mut arrivals {
+                link += transfer;
+                arrivals.push(link + self.alpha);
+            }
+        }
+        arrivals
     }
 }
 
@@ -140,6 +196,18 @@ mod tests {
         ] {
             assert!((tree.seconds(rates, 1) - start_ups - 16.0 * vectors).abs() < 1e-9, "{tree:?}");
         }
+    }
+
+    /// Down a chain, the second part travels while the first is passed on, and up likewise: of each step of the way but the first only half
+    /// a vector shows.
+    #[test]
+    fn parts_follow_each_other_through_a_tree() {
+        let rates = LinkRates::new(1.0, 16.0, 0.0).unwrap();
+        let chain = RootedTree { children: vec![vec![1], vec![2], Vec::new()] };
+        assert!((chain.seconds(rates, 2) - 4.0 * (1.0 + 32.0)).abs() < 1e-9);
+        assert!((chain.seconds_in_parts(rates, &[1, 1]) - 2.0 * (2.0 + 32.0 + 16.0)).abs() < 1e-9);
+        // In a star, the first child waits for its last part until the others have theirs before it: 15 bytes, and then 24 come up.
+        assert!((RootedTree::star(5).seconds_in_parts(rates, &[1, 2, 3]) - 2.0 - 16.0 * 39.0).abs() < 1e-9);
     }
 
     #[test]

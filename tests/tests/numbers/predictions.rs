@@ -4,9 +4,10 @@
 
 use predict::network::LinkRates;
 use recipe::{
-    Codec, Collective, Compression, Extent, Placement, ReduceOrder, Role, RunSpec, Strategy, SyncVariant,
+    Codec, Collective, Compression, Extent, Placement, ReduceOrder, Role, RunSpec, Schedule, Strategy,
+    SyncVariant,
 };
-use reports::{Computing, forecast};
+use reports::{Computing, Forecast, NoModel, forecast};
 use std::sync::Arc;
 use std::time::Duration;
 use strategies::sim::World;
@@ -47,6 +48,16 @@ split = { kind = "given", forward = 0.3, backward = 0.6, update = 0.1 }
 kind = "d-sync"
 "#;
 
+/// The same with layers of 78,400, 10,100, 10,100, 5,050 and 510 weights.
+fn of_five_layers() -> String {
+    let linear = |outputs: u32| format!("{{ kind = \"linear\", outputs = {outputs} }}, ");
+    let above: String = [100, 100, 50].map(linear).concat();
+    RECIPE.replace(
+        "{ kind = \"linear\", outputs = 10 }",
+        &format!("{above}{{ kind = \"linear\", outputs = 10 }}"),
+    )
+}
+
 /// A run of `workers` workers and `servers` servers.
 fn spec(strategy: Strategy, workers: usize, servers: usize) -> RunSpec {
     spec_of(RECIPE, strategy, workers, servers)
@@ -63,9 +74,10 @@ fn spec_of(recipe: &str, strategy: Strategy, workers: usize, servers: usize) -> 
     spec
 }
 
-/// Seconds of a step when the first four are over.
+/// Seconds of a step when the first four are over, or those from whose times the layers' groups are planned.
 fn simulated(spec: &RunSpec) -> f64 {
-    let [few, many] = [4, 12].map(|steps| {
+    let opening = 4 + spec.communication.schedule.measured_steps();
+    let [few, many] = [opening, opening + 8].map(|steps| {
         let mut spec = spec.clone();
         spec.train.length = Extent::Steps(steps);
         let layers = spec.model.weighted_layers();
@@ -84,10 +96,14 @@ fn simulated(spec: &RunSpec) -> f64 {
 }
 
 fn predicted(spec: &RunSpec) -> f64 {
+    forecast_of(spec).unwrap().step
+}
+
+fn forecast_of(spec: &RunSpec) -> Result<Forecast, NoModel> {
     let network = spec.emulation.network.unwrap();
     let rates = LinkRates::new(network.latency.as_secs_f64(), 1.0 / network.bandwidth as f64, 0.0).unwrap();
     let compute = spec.emulation.compute.unwrap().step_time.as_secs_f64();
-    forecast(spec, rates, &Computing::of_step(compute)).unwrap().step
+    forecast(spec, rates, &Computing::of_step(compute))
 }
 
 /// The same on a network whose messages take as long to start as to be sent.
@@ -167,6 +183,68 @@ fn servers_are_predicted_whatever_their_number() {
                 coded.compression = coded_by(Codec::Quantize8);
             }
             check(&format!("{what}, coded"), &coded, 0.01);
+        }
+    }
+}
+
+#[test]
+fn layers_through_servers_are_predicted() {
+    for schedule in
+        [Schedule::PerLayer, Schedule::Fixed { bytes: 40 << 10 }, Schedule::Merged, Schedule::MergedExact]
+    {
+        for workers in 1..=8 {
+            for servers in [1, 2, 3, 4, 8] {
+                let mut spec = spec_of(&of_five_layers(), Strategy::PsSync, workers, servers);
+                spec.communication.schedule = schedule;
+                let what = format!("{schedule:?}, {workers} workers, {servers} servers");
+                let plans = schedule.measured_steps() > 0;
+                if plans && servers > 1 && workers > 1 {
+                    assert!(forecast_of(&spec).is_err(), "{what}");
+                    continue;
+                }
+                // A message of some layers costs more than its share of a whole model, so that a plan has other groups.
+                let bound = if plans { 0.05 } else { 0.01 };
+                check(&what, &spec, bound);
+                let mut coded = slow_to_start(spec);
+                if workers > 1 {
+                    coded.compression = coded_by(Codec::Quantize8);
+                }
+                check(&format!("{what}, coded"), &coded, bound);
+            }
+        }
+    }
+}
+
+#[test]
+fn layers_in_all_reduces_are_predicted() {
+    for schedule in
+        [Schedule::PerLayer, Schedule::Fixed { bytes: 40 << 10 }, Schedule::Merged, Schedule::MergedExact]
+    {
+        for workers in 2..=8 {
+            let pipe = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(0), segments: 1 };
+            for strategy in [Strategy::DSync, pipe] {
+                let mut spec = spec_of(&of_five_layers(), strategy, workers, 0);
+                spec.communication.schedule = schedule;
+                let what = format!("{} {schedule:?}, {workers} workers", spec.strategy.kind());
+                check(&what, &spec, 0.01);
+                check(&format!("{what}, slow to start"), &slow_to_start(spec), 0.01);
+            }
+        }
+    }
+}
+
+/// The paper's packed layers beside one message per layer.
+#[test]
+fn layers_through_the_tree_of_sync_easgd_are_predicted() {
+    for variant in [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped] {
+        for workers in 1..=8 {
+            let strategy = Strategy::EasgdSync { moving_rate: recipe::MovingRate::Fixed(0.1), variant };
+            let servers = usize::from(variant == SyncVariant::Master);
+            let mut spec = spec_of(&of_five_layers(), strategy, workers, servers);
+            spec.communication.schedule = Schedule::PerLayer;
+            let bound = if variant == SyncVariant::Overlapped { 0.15 } else { 0.01 };
+            check(&format!("{variant:?}, {workers}"), &spec, bound);
+            check(&format!("{variant:?}, {workers}, slow to start"), &slow_to_start(spec), bound);
         }
     }
 }

@@ -292,6 +292,10 @@ fn table(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> String {
         out.push_str(&paint(FAINT, format!("-: {reason}")));
         out.push('\n');
     }
+    for note in notes(rows).into_iter().flat_map(|note| output::fold(note, output::width())) {
+        out.push_str(&paint(FAINT, note));
+        out.push('\n');
+    }
     if rows.len() > MOST_ROWS {
         let rest = human::count(rows.len() - MOST_ROWS, "row");
         out.push_str(&paint(FAINT, format!("... and {rest} more; `--format json` lists them all\n")));
@@ -328,9 +332,16 @@ fn reasons<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
     reasons
 }
 
+/// What the predicted numbers leave out.
+fn notes(rows: &[Row<'_>]) -> Vec<&'static str> {
+    let gpus = |row: &Row<'_>| row.forecast.is_ok() && row.cell.spec.cluster.with_gpus().is_some();
+    let copies = "The copies between a GPU and its host are in none of the equations: they come on top, unless the time for computing has them.";
+    rows.iter().any(gpus).then_some(copies).into_iter().collect()
+}
+
 /// The predictions as JSON: times in seconds.
 fn document(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> Value {
-    let rows = rows.iter().map(|row| {
+    let cells = rows.iter().map(|row| {
         let mut value = json!({
             "arm": plan.arms[row.cell.arm].name,
             "condition": row.cell.condition,
@@ -355,6 +366,7 @@ fn document(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> Value {
         "name": plan.name,
         "network": request.network_words(),
         "computing": request.compute_words(),
-        "cells": rows.collect::<Vec<_>>(),
+        "notes": notes(rows),
+        "cells": cells.collect::<Vec<_>>(),
     })
 }

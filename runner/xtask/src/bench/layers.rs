@@ -1,4 +1,5 @@
-//! The layers of a model in one process with one thread, beside PyTorch's.
+//! The layers of a model in one process with one thread, beside PyTorch's, and all of them beside PyTorch's backward pass
+//! through the model as one graph.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,14 +16,24 @@ use crate::child::Child;
 use crate::workspace::Workspace;
 
 /// The models, the number of timed steps, and the title of the table.
-const MODELS: [(&str, &str, &str); 2] =
-    [("mnist-mlp", "200", "mnist-mlp, 50 samples"), ("vgg-like", "10", "VGG-like net, 32 samples")];
+const MODELS: [(&str, &str, &str); 3] = [
+    ("mnist-mlp", "200", "mnist-mlp, 50 samples"),
+    ("lenet", "100", "lenet, 50 samples"),
+    ("vgg-like", "10", "VGG-like net, 32 samples"),
+];
 
 /// The passes through a layer, as the programs name them.
 const PASSES: [&str; 2] = ["forward", "backward"];
 
+/// PyTorch's formats of the model as one graph, and the names of their rows; models that take no images have the first alone.
+const GRAPHS: [(&str, &str); 2] =
+    [("contiguous", "all, PyTorch's as one graph"), ("channels-last", "the same with channels last")];
+
 /// Times of a layer in one direction, one per turn.
 type Found = BTreeMap<(u64, &'static str), Vec<f64>>;
+
+/// PyTorch's times of the model as one graph, by format and direction, one per turn.
+type Graphs = BTreeMap<(&'static str, &'static str), Vec<f64>>;
 
 /// Gives both their turns and lays the layers of each model side by side.
 pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Vec<Table>> {
@@ -37,6 +48,7 @@ fn table(
     [model, steps, title]: [&str; 3],
 ) -> Result<Table> {
     let (mut ours, mut theirs) = (Found::new(), Found::new());
+    let mut graphs = Graphs::new();
     let mut names = BTreeMap::new();
     for turn in 1..=TURNS {
         eprintln!("layers: turn {turn} of {TURNS}, {model}");
@@ -44,7 +56,9 @@ fn table(
         names.extend(said.iter().filter_map(|line| Some((line.value("number")? as u64, name(line)))));
         note(&mut ours, &said);
         if let Some(python) = peers.python() {
-            note(&mut theirs, &turns.turn(turn, || peer(workspace, python, model, steps))?);
+            let said = turns.turn(turn, || peer(workspace, python, model, steps))?;
+            note(&mut theirs, &said);
+            note_graphs(&mut graphs, &said);
         }
     }
     let mut table = Table::new(
@@ -57,6 +71,10 @@ fn table(
         table.push(row(name, |pass| [&ours, &theirs].map(|found| of(found, number, pass))));
     }
     table.push(row("all".to_owned(), |pass| [&ours, &theirs].map(|found| whole(found, pass))));
+    for (format, title) in GRAPHS.into_iter().filter(|(format, _)| graphs.contains_key(&(*format, PASSES[0])))
+    {
+        table.push(row(title.to_owned(), |pass| [whole(&ours, pass), graphs[&(format, pass)].clone()]));
+    }
     Ok(table)
 }
 
@@ -87,6 +105,17 @@ fn note(found: &mut Found, said: &[Line]) {
         for pass in PASSES {
             if let (Some(number), Some(time)) = (line.value("number"), line.value(pass)) {
                 found.entry((number as u64, pass)).or_default().push(time);
+            }
+        }
+    }
+}
+
+fn note_graphs(graphs: &mut Graphs, said: &[Line]) {
+    for line in said {
+        for (format, _) in GRAPHS {
+            let of_format = line.words.iter().any(|word| word.strip_prefix("graph=") == Some(format));
+            for pass in PASSES.into_iter().filter(|_| of_format) {
+                graphs.entry((format, pass)).or_default().extend(line.value(pass));
             }
         }
     }
@@ -133,5 +162,19 @@ mod tests {
         assert_eq!(whole(&found, "forward"), [3.0, 7.0]);
         assert_eq!(whole(&found, "backward"), [12.0, 12.0]);
         assert_eq!(name(&turn(1, 1)[1]), "linear-1");
+    }
+
+    #[test]
+    fn a_graph_is_read_by_its_format_and_is_no_layer() {
+        let text = "layers torch number=0 forward=1 backward=2\n\
+                    layers torch graph=contiguous forward=3 backward=4\n\
+                    layers torch graph=channels-last forward=5 backward=6\n";
+        let said = lines(text, "layers");
+        let (mut found, mut graphs) = (Found::new(), Graphs::new());
+        note(&mut found, &said);
+        note_graphs(&mut graphs, &said);
+        assert_eq!(whole(&found, "backward"), [2.0]);
+        assert_eq!(graphs[&("contiguous", "forward")], [3.0]);
+        assert_eq!(graphs[&("channels-last", "backward")], [6.0]);
     }
 }

@@ -15,12 +15,15 @@ use super::namespaces::{BANDWIDTH, BURST, CARD, Namespaces, OUTSIDE, address, fr
 use super::peers::Peers;
 use super::runs::{Job, Schedule, Setup, own_in_turn};
 use super::table::{Table, beside, times};
-use super::training::middle_phases;
+use super::training::{middle_phases, random_images};
 use super::turns::Turns;
 use crate::workspace::Workspace;
 
 /// Each worker is in a namespace of its own.
-const JOB: Job = Job { model: "mnist-mlp", name: "mnist-mlp", workers: 2, batch: 50, steps: 80 };
+const JOBS: [Job; 2] = [
+    Job { model: "mnist-mlp", name: "mnist-mlp", workers: 2, batch: 50, steps: 80 },
+    Job { model: "vgg-like", name: "VGG-like", workers: 2, batch: 32, steps: 6 },
+];
 /// Where PyTorch's ranks meet.
 const PORT: &str = "7701";
 
@@ -29,6 +32,7 @@ const CODINGS: [(&str, &str); 2] = [("none", "none"), ("truncate16", "fp16")];
 
 /// Gives each its turns and lays the results side by side.
 pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
+    random_images(&peers.folder().join("cifar-10"))?;
     let place = Place::make(peers)?;
     println!(
         "1 Gbit/s of payload ({BANDWIDTH} bytes/s) per worker and direction: tbf at {} bit/s of frames, burst {BURST}\n",
@@ -37,8 +41,10 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
     let title = "A step of D-Sync between network namespaces (how many times as fast the better schedule is)";
     let heads = ["model", "coding, DDP's hook", "d-sync", "merged-exact", "PyTorch DDP", "bound by"];
     let mut table = Table::new(title, &heads);
-    for row in place.rows(workspace, peers, turns, JOB)? {
-        table.push(row);
+    for job in JOBS {
+        for row in place.rows(workspace, peers, turns, job)? {
+            table.push(row);
+        }
     }
     Ok(table)
 }
@@ -78,7 +84,7 @@ impl Place {
     ) -> Result<Vec<Vec<String>>> {
         let mut found = CODINGS.map(|_| (Schedule::ALL.map(|_| Vec::new()), Vec::new()));
         for turn in 1..=TURNS {
-            eprintln!("training network: turn {turn} of {TURNS}, {} workers", job.workers);
+            eprintln!("training network: turn {turn} of {TURNS}, {}", job.name);
             for ((compression, hook), (ours, theirs)) in CODINGS.into_iter().zip(&mut found) {
                 for (schedule, runs) in Schedule::ALL.into_iter().zip(ours) {
                     let setup = self.setup(job, schedule, compression);
