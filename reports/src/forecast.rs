@@ -25,6 +25,7 @@
 //! numbers.
 
 mod computing;
+mod equation;
 mod exchange;
 mod groups;
 mod layers;
@@ -34,30 +35,39 @@ mod messages;
 pub use computing::{Computing, PassTimes, Passes};
 pub use measured::{Measured, measured};
 
+use equation::{Messages, equation};
 use exchange::Exchange;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{StageError, Stages};
-use recipe::{RunSpec, Schedule, Strategy};
+use recipe::{RunSpec, Strategy};
 use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// Forward pass, backward pass and update.
-    pub compute: f64,
-    /// The term of the model for communication, before any of it is hidden behind computing. That of `easgd-sync` has the update of the
-    /// centre in it, that of `slowmo` the outer update.
+    /// What it computes.
+    pub passes: PassTimes,
+    /// The term of the model for communication, before any of it is hidden behind computing. That of `ps-sync` has the servers' update in it,
+    /// that of `easgd-sync` the centre's, that of `slowmo` the outer one; with a schedule of layers, that of `ps-sync` has all of the time from when a
+    /// gradient leaves until the weights are there.
     pub communication: f64,
     /// All of it.
     pub step: f64,
-    /// Samples per second beside one worker with the same computing per step (MG-WFBP Eq. 4).
+    /// The equations that it follows, in words.
+    pub equation: &'static str,
+    /// Samples per second beside one worker with the same computing per step, which makes the whole update itself (MG-WFBP Eq. 4).
     pub speed_up: f64,
 }
 
 impl Forecast {
+    /// Seconds in which a worker computes: forward pass, backward pass and update.
+    pub fn compute(self) -> f64 {
+        self.passes.sum()
+    }
+
     /// Seconds of the step in which a worker does not compute: the communication that is not hidden.
     pub fn exposed(self) -> f64 {
-        self.step - self.compute
+        (self.step - self.compute()).max(0.0)
     }
 }
 
@@ -85,22 +95,22 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
     if matches!(spec.strategy, Strategy::Gmp { .. }) {
-        return groups::forecast(spec, rates, workers, computing.step);
+        return groups::forecast(spec, rates, workers, computing);
     }
-    // The weights of `easgd-sync` are there before the step: their parts hide behind no pass. A worker alone has no schedule.
-    let while_computed = workers.get() > 1 && !matches!(spec.strategy, Strategy::EasgdSync { .. });
-    if while_computed && spec.communication.schedule != Schedule::Single {
+    // The parts of `easgd-sync`'s weights wait for no layer's gradient.
+    let waits = !matches!(spec.strategy, Strategy::EasgdSync { .. });
+    if waits && !layers::travels_whole(spec)? {
         return layers::forecast(spec, rates, workers, computing);
     }
-    // Of a centre or of outer weights, as long as a worker's of its weights.
-    let update = computing.layers(spec, &spec.model.weighted_layers()).update;
-    let Exchange { shared, beside, after } = Exchange::of(spec, rates, workers, update)?;
-    let compute = computing.step - shared;
-    let hidden = Stages::new(0.0, compute, beside)?.pipelined();
+    let passes = computing.pass_times(spec);
+    // The centre and outer weights are as many as a worker's.
+    let Exchange { update, beside, after } = Exchange::of(spec, rates, workers, passes.update)?;
+    let passes = PassTimes { update: passes.update - update, ..passes };
+    let hidden = Stages::new(0.0, passes.sum(), beside)?.pipelined();
     let step = Stages::new(0.0, hidden, after)?.synchronous();
-    let communication = beside + after;
     let speed_up = f64::from(workers.get()) * computing.step / step;
-    Ok(Forecast { compute, communication, step, speed_up })
+    let equation = equation(spec, Messages::One);
+    Ok(Forecast { passes, communication: beside + after, step, equation, speed_up })
 }
 
 #[cfg(test)]
@@ -108,7 +118,7 @@ pub(crate) mod tests {
     use super::*;
     use recipe::{
         Compute, ComputeSplit, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer,
-        ReduceOrder, Shape,
+        ReduceOrder, Schedule, Shape,
     };
     use std::time::Duration;
 
@@ -221,16 +231,24 @@ pub(crate) mod tests {
 
     /// Beside one worker that makes the whole update itself.
     #[test]
-    fn servers_that_share_an_update_compute_less_and_gain_for_it() {
+    fn servers_that_share_an_update_gain_for_it() {
         let mut spec = spec(Schedule::Single);
         spec.strategy = Strategy::PsSync;
         let server = recipe::Placement { role: recipe::Role::Server, ..spec.cluster.seats[0].clone() };
-        spec.cluster.seats.extend([server.clone(), server]);
-        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
-        let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
-        // Half of the update, a quarter of the 40 ms.
-        assert!((found.compute - 0.035).abs() < 1e-12, "{found:?}");
-        assert!((found.speed_up - 4.0 * 0.04 / found.step).abs() < 1e-12, "{found:?}");
+        let rates = LinkRates::new(1e-3, 0.0, 0.0).unwrap();
+        for servers in [1, 2, 4] {
+            spec.cluster.seats.push(server.clone());
+            if servers == 4 {
+                spec.cluster.seats.push(server.clone());
+            }
+            let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
+            // A quarter of the 40 ms is the update, which no worker makes.
+            assert!((found.compute() - 0.03).abs() < 1e-12, "{found:?}");
+            let shared = 0.01 / f64::from(servers);
+            assert!((found.step - 0.032 - shared).abs() < 1e-12, "{found:?}");
+            assert!((found.communication - 0.002 - shared).abs() < 1e-12, "{found:?}");
+            assert!((found.speed_up - 4.0 * 0.04 / found.step).abs() < 1e-12, "{found:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How the computing of a step is divided among its passes and its layers: as it was measured, as the recipe states it, or by arithmetic.
 
-use recipe::{ComputeSplit, RunSpec, Strategy, WeightedLayer};
+use recipe::{ComputeSplit, RunSpec, WeightedLayer};
 use std::borrow::Cow;
 
 /// What a worker computes in a step, in seconds.
@@ -34,15 +34,22 @@ pub(super) struct LayerTimes {
     pub(super) update: f64,
 }
 
-/// The phases of a step's computing, in seconds.
+/// The phases of a worker's computing in a step, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTimes {
     /// Of the whole batch, as the others.
     pub forward: f64,
     /// Of all layers.
     pub backward: f64,
-    /// Of the weights.
+    /// Of the weights; zero where servers make it.
     pub update: f64,
+}
+
+impl PassTimes {
+    /// All of them.
+    pub fn sum(self) -> f64 {
+        self.forward + self.backward + self.update
+    }
 }
 
 impl Computing {
@@ -51,17 +58,14 @@ impl Computing {
         Self { step: seconds, passes: None }
     }
 
-    /// Its phases in a run whose workers compute for `compute` seconds in a step.
-    pub fn pass_times(&self, spec: &RunSpec, compute: f64) -> PassTimes {
+    /// Its phases.
+    pub(super) fn pass_times(&self, spec: &RunSpec) -> PassTimes {
         let passes = self.divided(spec, &spec.model.weighted_layers());
-        // Groups divide the passes among them, servers the update.
-        let whole = if let Strategy::Gmp { .. } = spec.strategy { compute } else { self.step };
-        let second = whole / passes.whole();
-        let divided = whole - compute;
+        let second = self.step / passes.whole();
         PassTimes {
             forward: passes.forward * second,
             backward: passes.backward * second,
-            update: (passes.update * second - divided).max(0.0),
+            update: passes.update * second,
         }
     }
 

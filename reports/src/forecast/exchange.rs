@@ -12,8 +12,8 @@ use std::num::NonZeroU32;
 /// Seconds of communication in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Exchange {
-    /// Of the update, that other servers do at the same time.
-    pub(super) shared: f64,
+    /// Of the update, which no worker makes.
+    pub(super) update: f64,
     /// While the worker computes.
     pub(super) beside: f64,
     /// When the worker has computed.
@@ -22,14 +22,14 @@ pub(super) struct Exchange {
 
 impl Exchange {
     fn beside(seconds: f64) -> Self {
-        Self { shared: 0.0, beside: seconds, after: 0.0 }
+        Self { update: 0.0, beside: seconds, after: 0.0 }
     }
 
     fn after(seconds: f64) -> Self {
-        Self { shared: 0.0, beside: 0.0, after: seconds }
+        Self { update: 0.0, beside: 0.0, after: seconds }
     }
 
-    /// That of a run in which nothing travels while a gradient is still computed. `update` is the time of one.
+    /// That of a run whose messages wait for no layer. `update` is the time of an update of all weights.
     pub(super) fn of(
         spec: &RunSpec,
         rates: LinkRates,
@@ -56,9 +56,8 @@ impl Exchange {
                 let servers = servers(spec)?;
                 let (gradient, weights) = (gradient(spec)?, weights(spec)?);
                 let coded = gradient as f64 / weights.max(1) as f64;
-                let after = elastic::servers(rates, workers, servers, coded, weights);
-                let shared = update * (1.0 - 1.0 / f64::from(servers.get()));
-                Ok(Self { shared, beside: 0.0, after })
+                let served = elastic::servers(rates, workers, servers, coded, weights);
+                Ok(Self { update, beside: 0.0, after: served + update / f64::from(servers.get()) })
             }
             Strategy::EasgdSync { variant, .. } => {
                 let tree = RootedTree::binomial(workers.get() as usize);
@@ -69,7 +68,7 @@ impl Exchange {
                     SyncVariant::Master => {
                         // Worker 0's request is on its way while the sum is.
                         let sum = message - rates.alpha();
-                        Self { shared: 0.0, beside: sum + update, after: rates.alpha() + message + served }
+                        Self { update: 0.0, beside: sum + update, after: rates.alpha() + message + served }
                     }
                     SyncVariant::FirstWorker => Self::after(served + update),
                     SyncVariant::Overlapped => Self::beside(tree.seconds_both_ways(rates, &parts, update)),

@@ -14,13 +14,15 @@
 //! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
 //! (N + n) W beta / s, without groups what `ps-sync` costs.
 
-use super::messages::{gradient, message_cost, servers};
+use super::computing::{Computing, LayerTimes, PassTimes};
+use super::equation::{Messages, equation};
+use super::messages::{MessageTime, Sent, gradient, servers};
 use super::{Forecast, NoModel, no_model};
 use predict::elastic;
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, LayerTime, SectionCosts, StepProfile, TimeLine};
-use recipe::{ComputeSplit, FcUpdate, ModelPartition, ModuloScheme, RunSpec, Schedule, Stage, Strategy};
+use recipe::{FcUpdate, ModelPartition, ModuloScheme, RunSpec, Schedule, Stage, Strategy};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -38,32 +40,60 @@ struct Groups<'a> {
 /// Neighbouring layers that the same workers average.
 struct Section {
     layers: Range<usize>,
-    cost: Linear,
+    time: MessageTime,
 }
 
-/// The step of a run in groups, whose workers compute for `compute` seconds.
+/// The step of a run in groups, whose workers would compute this for themselves.
 pub(super) fn forecast(
     spec: &RunSpec,
     rates: LinkRates,
     workers: NonZeroU32,
-    compute: f64,
+    computing: &Computing,
 ) -> Result<Forecast, NoModel> {
     let Strategy::Gmp { scheme, fc_update, average_every, .. } = spec.strategy else {
         return no_model(format_args!("`{}`", spec.strategy.kind()));
     };
     let partition = spec.model_partition();
     let groups = Groups { spec, rates, partition, scheme, fc_update, average_every, workers };
-    let alone = f64::from(workers.get()) * compute;
-    let compute =
-        compute * (0..groups.layers()).map(|layer| groups.share(layer) * groups.work(layer)).sum::<f64>();
-    let within = groups.within();
-    let (communication, step) = groups.step(compute, within)?;
-    Ok(Forecast { compute, communication, step, speed_up: alone / step })
+    let passes = groups.divided(computing.pass_times(spec), computing);
+    let (communication, step) = groups.step(passes, computing)?;
+    let speed_up = f64::from(workers.get()) * computing.step / step;
+    Ok(Forecast { passes, communication, step, equation: equation(spec, Messages::One), speed_up })
 }
 
 impl Groups<'_> {
     fn layers(&self) -> usize {
         self.spec.model.weighted_layers().len()
+    }
+
+    /// What a member of a group computes of these passes of all layers.
+    fn divided(&self, passes: PassTimes, computing: &Computing) -> PassTimes {
+        let LayerTimes { backward, .. } = computing.layers(self.spec, &self.spec.model.weighted_layers());
+        let whole: f64 = backward.iter().sum();
+        let of_layers = |time: &dyn Fn(usize) -> f64| -> f64 {
+            (0..self.layers()).map(|layer| time(layer) * self.work(layer)).sum()
+        };
+        let share = |layer: usize| if whole > 0.0 { backward[layer] / whole } else { self.share(layer) };
+        PassTimes {
+            forward: passes.forward * of_layers(&|layer| self.share(layer)),
+            backward: passes.backward * of_layers(&share),
+            update: passes.update * self.updated(),
+        }
+    }
+
+    /// How many weights a member updates in a step, beside all of the model. Those above the modulo layer may be updated in each round.
+    fn updated(&self) -> f64 {
+        let rounds = match self.fc_update {
+            FcUpdate::PerRound => self.rounds(),
+            FcUpdate::PerBatch => 1.0,
+        };
+        let above = |layer: usize| self.partition.parts() > 1 && self.partition.above().contains(&layer);
+        let held = |layer: usize| {
+            let times = if above(layer) { rounds } else { 1.0 };
+            times * self.bytes(layer..layer + 1) as f64
+        };
+        let whole = 4 * self.spec.model.parameters();
+        (0..self.layers()).map(held).sum::<f64>() / whole.max(1) as f64
     }
 
     /// The part of a step's operations that a layer has; where they are not known, each has as many as any other.
@@ -139,8 +169,9 @@ impl Groups<'_> {
         self.rounds() * exchanges * message.start_up() + message.per_byte() * bytes
     }
 
-    /// Communication and length of a step.
-    fn step(&self, compute: f64, within: f64) -> Result<(f64, f64), NoModel> {
+    /// Communication and length of a step with these passes.
+    fn step(&self, passes: PassTimes, computing: &Computing) -> Result<(f64, f64), NoModel> {
+        let (compute, within) = (passes.sum(), self.within());
         let sections = self.sections()?;
         let each: Vec<f64> = sections.iter().map(|section| self.alone(section)).collect();
         if let Some(every) = self.average_every {
@@ -166,31 +197,36 @@ impl Groups<'_> {
             let communication = within + earlier + last * of_rounds + below;
             return Ok((communication, compute + communication));
         }
-        self.scheduled(compute, within + earlier, &sections)
+        if self.spec.strategy.averages_through_servers() {
+            return no_model("layers of `gmp` that travel to servers one by one");
+        }
+        self.scheduled(passes, computing, within + earlier, &sections)
     }
 
     /// The same for gradients that travel during the backward pass of the layers below.
-    fn scheduled(&self, compute: f64, before: f64, sections: &[Section]) -> Result<(f64, f64), NoModel> {
-        let (forward, backward, update) = match self.spec.emulation.compute.map(|compute| compute.split) {
-            Some(ComputeSplit::Given { forward, backward, update }) => (forward, backward, update),
-            Some(ComputeSplit::Measured) | None => (1.0 / 3.0, 2.0 / 3.0, 0.0),
-        };
+    fn scheduled(
+        &self,
+        passes: PassTimes,
+        computing: &Computing,
+        before: f64,
+        sections: &[Section],
+    ) -> Result<(f64, f64), NoModel> {
         let layers = self.layers();
         // Without parts, all layers are computed by each worker for itself.
         let below = if self.partition.parts() == 1 { 0..layers } else { self.partition.below() };
-        let all: f64 = (0..layers).map(|layer| self.share(layer) * self.work(layer)).sum();
-        let passes = |layer: usize| compute * backward * self.share(layer) * self.work(layer) / all;
-        let late: f64 = below.clone().map(passes).sum();
+        let LayerTimes { backward, .. } = computing.layers(self.spec, &self.spec.model.weighted_layers());
+        let pass = |layer: usize| backward[layer] * self.work(layer);
+        let late: f64 = below.clone().map(pass).sum();
         let sent = self.fc_update == FcUpdate::PerBatch || self.last_has_rows();
         let time = |layer: usize| match below.contains(&layer) {
-            true => LayerTime { backward: passes(layer), bytes: self.bytes(layer..layer + 1) },
+            true => LayerTime { backward: pass(layer), bytes: self.bytes(layer..layer + 1) },
             false if sent => LayerTime { backward: 0.0, bytes: self.bytes(layer..layer + 1) },
             false => LayerTime { backward: 0.0, bytes: 0 },
         };
         let times: Vec<LayerTime> = (0..layers).rev().map(time).collect();
-        let begin = compute * (forward + backward) - late + before;
+        let begin = passes.forward + passes.backward - late + before;
         let ends: Vec<usize> = sections.iter().map(|section| layers - section.layers.start).collect();
-        let costs = SectionCosts::new(sections.iter().map(|section| section.cost));
+        let costs = SectionCosts::new(sections.iter().map(|section| self.planned(section)));
         let costs =
             costs.as_ref().ok_or_else(|| NoModel("no model of a step that sends nothing".to_owned()))?;
         let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
@@ -202,9 +238,12 @@ impl Groups<'_> {
             Schedule::Merged => schedule::merged(&profile, costs),
             Schedule::MergedExact => schedule::merged_exact(&profile, costs),
         };
-        let line = TimeLine::of(&profile, costs, &grouping).map_err(|error| wrong(&error))?;
+        let seconds = |section: usize, bytes: u64| {
+            sections.get(section).or(sections.last()).map_or(0.0, |section| section.time.seconds(bytes))
+        };
+        let line = TimeLine::timed(&profile, &grouping, seconds).map_err(|error| wrong(&error))?;
         let sent: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
-        Ok((before + sent, line.iteration + compute * update))
+        Ok((before + sent, line.iteration + passes.update))
     }
 
     /// The sections with what a message of theirs costs by the bytes of its gradient before coding, those of the last layers first.
@@ -216,39 +255,44 @@ impl Groups<'_> {
         let below = if whole { 0..self.layers() } else { partition.below() };
         let all = [(partition.whole_above(), *workers), (partition.split(), holders), (below, *workers)];
         let present = all.into_iter().filter(|(layers, _)| !layers.is_empty());
-        present.map(|(layers, members)| Ok(Section { layers, cost: self.cost(members)? })).collect()
+        present.map(|(layers, members)| Ok(Section { layers, time: self.time(members)? })).collect()
     }
 
-    fn cost(&self, members: NonZeroU32) -> Result<Linear, NoModel> {
+    /// What an average among these takes, by its bytes before coding.
+    fn time(&self, members: NonZeroU32) -> Result<MessageTime, NoModel> {
         if members.get() == 1 {
-            return Ok(Linear::constant(0.0));
+            return Ok(MessageTime::Line(Linear::constant(0.0)));
         }
-        let coded = match self.average_every {
-            Some(_) => 1.0,
-            None => gradient(self.spec)? as f64 / (4 * self.spec.model.parameters()).max(1) as f64,
+        let sent = if self.average_every.is_some() { Sent::Weights } else { Sent::Gradient };
+        if !self.spec.strategy.averages_through_servers() {
+            return MessageTime::of(self.spec, self.rates, members, sent);
+        }
+        let coded = match sent {
+            Sent::Weights => 1.0,
+            Sent::Gradient => gradient(self.spec)? as f64 / (4 * self.spec.model.parameters()).max(1) as f64,
         };
-        let (start_up, per_byte) = if self.spec.strategy.averages_through_servers() {
-            let servers = servers(self.spec)?;
-            let message = self.rates.message();
-            // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
-            // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the
-            // other, so that they send one after the other the next time; groups wait for all of their members.
-            let (all, each) = (f64::from(self.workers.get()), f64::from(members.get()));
-            let both = if self.partition.parts() == 1 {
-                elastic::vectors_of_servers(self.workers, servers, coded)
-            } else {
-                (coded * all + each) / f64::from(servers.get())
-            };
-            (2.0 * message.start_up(), both * message.per_byte())
+        let servers = servers(self.spec)?;
+        let message = self.rates.message();
+        // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
+        // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the
+        // other, so that they send one after the other the next time; groups wait for all of their members.
+        let (all, each) = (f64::from(self.workers.get()), f64::from(members.get()));
+        let both = if self.partition.parts() == 1 {
+            elastic::vectors_of_servers(self.workers, servers, coded)
         } else {
-            let table = message_cost(self.spec, self.rates, members)?;
-            (table.start_up(), coded * table.per_byte())
+            (coded * all + each) / f64::from(servers.get())
         };
-        Linear::new(start_up, per_byte).map_err(|error| NoModel(error.to_string()))
+        MessageTime::line_of(2.0 * message.start_up(), both * message.per_byte())
+    }
+
+    /// The line that a plan takes the messages of a section for.
+    fn planned(&self, section: &Section) -> Linear {
+        let layers = section.layers.clone().map(|layer| self.bytes(layer..layer + 1));
+        section.time.planned(&layers.chain([self.bytes(section.layers.clone())]).collect::<Vec<u64>>())
     }
 
     fn alone(&self, section: &Section) -> f64 {
-        section.cost.time(self.bytes(section.layers.clone()))
+        section.time.seconds(self.bytes(section.layers.clone()))
     }
 
     /// Bytes of the gradient of some layers of the first part.

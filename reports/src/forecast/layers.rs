@@ -1,13 +1,13 @@
 //! The step of gradients that travel layer by layer while others are computed.
 
-use super::computing::{Computing, LayerTimes};
-use super::messages::{gradient, message_cost, servers};
+use super::computing::{Computing, LayerTimes, PassTimes};
+use super::equation::{Messages, equation};
+use super::messages::{MessageTime, Sent, gradient, servers};
 use super::{Forecast, NoModel, no_model};
-use predict::elastic;
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, Grouping, LayerTime, StepProfile, TimeLine};
-use predict::servers::{Bucket, Part, step};
+use predict::servers::{Bucket, ServerShare, step};
 use recipe::{RunSpec, Schedule, Strategy, WeightedLayer};
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -58,14 +58,13 @@ struct Layers<'a> {
     profile: StepProfile,
 }
 
-/// Communication, length, and computing of a step, in seconds.
+/// Communication and length of a step, in seconds.
 struct Seconds {
-    compute: f64,
     communication: f64,
     step: f64,
 }
 
-/// The step of a run whose schedule is not `single`.
+/// The step of a run whose gradients travel in more than one bucket.
 pub(super) fn forecast(
     spec: &RunSpec,
     rates: LinkRates,
@@ -73,17 +72,25 @@ pub(super) fn forecast(
     computing: &Computing,
 ) -> Result<Forecast, NoModel> {
     let way = Way::of(&spec.strategy)?;
+    if plans(spec) && spec.steps().is_some_and(|steps| steps <= spec.communication.schedule.measured_steps())
+    {
+        return no_model(format_args!(
+            "`{}` in a training that is over before it has a plan",
+            spec.communication.schedule.kind()
+        ));
+    }
     let layers = spec.model.weighted_layers();
     let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);
     let profile = profile(forward, &layers, &backward)?;
     let of_layers = Layers { spec, rates, workers, update, profile };
-    let Seconds { compute, communication, step } = match way {
-        Way::AllReduces => of_layers.all_reduces(computing.step)?,
-        Way::Pipeline => of_layers.pipeline(computing.step)?,
-        Way::Servers => of_layers.servers()?,
+    let passes = computing.pass_times(spec);
+    let (passes, Seconds { communication, step }) = match way {
+        Way::AllReduces => (passes, of_layers.all_reduces()?),
+        Way::Pipeline => (passes, of_layers.pipeline(computing.step)?),
+        Way::Servers => (PassTimes { update: 0.0, ..passes }, of_layers.servers()?),
     };
     let speed_up = f64::from(workers.get()) * computing.step / step;
-    Ok(Forecast { compute, communication, step, speed_up })
+    Ok(Forecast { passes, communication, step, equation: equation(spec, Messages::Several), speed_up })
 }
 
 /// Bytes of each part in which a whole model travels, that of the last layers first.
@@ -96,6 +103,25 @@ pub(super) fn parts(spec: &RunSpec) -> Result<Vec<u64>, NoModel> {
     Ok(line.messages.iter().map(|message| message.bytes).filter(|bytes| *bytes > 0).collect())
 }
 
+/// Whether the schedule leaves a whole model in one part: so it does between fewer than two workers, with a model of one layer, and in
+/// buckets that hold all of it.
+pub(super) fn travels_whole(spec: &RunSpec) -> Result<bool, NoModel> {
+    if spec.cluster.workers() < 2 {
+        return Ok(true);
+    }
+    match spec.communication.schedule {
+        Schedule::Single => Ok(true),
+        Schedule::PerLayer | Schedule::Fixed { .. } => Ok(parts(spec)?.len() < 2),
+        Schedule::Merged | Schedule::MergedExact => Ok(sizes(spec).len() < 2),
+    }
+}
+
+/// Bytes of each layer with weights, the last one first.
+fn sizes(spec: &RunSpec) -> Vec<u64> {
+    let layers = spec.model.weighted_layers();
+    layers.iter().rev().map(|layer| 4 * layer.size() as u64).filter(|bytes| *bytes > 0).collect()
+}
+
 /// A step with these times of its layers, from the input on.
 fn profile(forward: f64, layers: &[WeightedLayer<'_>], backward: &[f64]) -> Result<StepProfile, NoModel> {
     let time = |(layer, backward): (&WeightedLayer<'_>, &f64)| LayerTime {
@@ -106,63 +132,56 @@ fn profile(forward: f64, layers: &[WeightedLayer<'_>], backward: &[f64]) -> Resu
     StepProfile::new(forward, &times).map_err(|error| NoModel(error.to_string()))
 }
 
-/// Which layers travel together, if a message costs this by its bytes before coding.
-fn grouping(spec: &RunSpec, profile: &StepProfile, cost: Linear) -> Grouping {
+/// Which layers travel together, if a plan takes messages for this line in their bytes before coding.
+fn grouping(spec: &RunSpec, profile: &StepProfile, line: Linear) -> Grouping {
     match spec.communication.schedule {
         Schedule::Single => schedule::single(profile),
         Schedule::PerLayer => schedule::per_layer(profile),
         Schedule::Fixed { bytes } => schedule::fixed(profile, bytes),
-        Schedule::Merged => schedule::merged(profile, cost),
-        Schedule::MergedExact => schedule::merged_exact(profile, cost),
+        Schedule::Merged => schedule::merged(profile, line),
+        Schedule::MergedExact => schedule::merged_exact(profile, line),
     }
 }
 
 impl Layers<'_> {
-    /// `compute` is all computing of a step.
-    fn all_reduces(&self, compute: f64) -> Result<Seconds, NoModel> {
-        let cost = self.all_reduce_cost()?;
-        let line = self.line(cost, &grouping(self.spec, &self.profile, cost))?;
-        Ok(Seconds { compute, communication: sum_of(&line), step: line.iteration + self.update })
+    fn all_reduces(&self) -> Result<Seconds, NoModel> {
+        let time = self.message_time()?;
+        let line = self.line(&self.grouping(time.planned(&self.probed())), time)?;
+        Ok(Seconds { communication: sum_of(&line), step: line.iteration + self.update })
     }
 
+    /// `compute` is all computing of a step.
     fn pipeline(&self, compute: f64) -> Result<Seconds, NoModel> {
-        let cost = self.all_reduce_cost()?;
-        let mut line = self.line(cost, &grouping(self.spec, &self.profile, cost))?;
-        let plans = matches!(self.spec.communication.schedule, Schedule::Merged | Schedule::MergedExact);
-        if plans && sum_of(&line) > line.computed {
+        let time = self.message_time()?;
+        let planned = time.planned(&self.probed());
+        let mut grouping = self.grouping(planned);
+        let expected = self.line(&grouping, MessageTime::Line(planned))?;
+        if plans(self.spec) && sum_of(&expected) > expected.computed {
             // As the planner decides: one message is the shortest way to send everything.
-            line = self.line(cost, &schedule::single(&self.profile))?;
+            grouping = schedule::single(&self.profile);
         }
-        let communication = sum_of(&line);
-        Ok(Seconds { compute, communication, step: compute.max(communication) })
+        let communication = sum_of(&self.line(&grouping, time)?);
+        Ok(Seconds { communication, step: compute.max(communication) })
     }
 
     fn servers(&self) -> Result<Seconds, NoModel> {
-        let cost = self.exchange_cost()?;
-        let grouping = grouping(self.spec, &self.profile, cost);
-        let buckets = self.buckets(&grouping)?;
-        let found = step(self.rates, self.workers, &buckets);
-        // The update of the last bucket follows the backward pass; those before it may be hidden.
-        let updates = buckets.last().into_iter().flat_map(|last| &last.parts).map(|part| part.update);
-        let compute = self.profile.computed() + updates.fold(0.0, f64::max);
-        Ok(Seconds { compute, communication: found.exchanging, step: found.step })
-    }
-
-    /// What a plan takes a message for: about its share of a whole model. Where each of several servers has other layers, this is far off.
-    fn exchange_cost(&self) -> Result<Linear, NoModel> {
-        let servers = servers(self.spec)?;
-        if servers.get() > 1 && self.spec.communication.schedule.measured_steps() > 0 {
-            return no_model("layers whose groups are planned, through several servers");
+        if plans(self.spec) {
+            // Workers follow each other through the servers, which no line in the bytes of a message has: groups that the line takes for equal
+            // differ by up to a fifth, and which of them is planned hangs on a latency.
+            return no_model(format_args!(
+                "`{}` through servers; `per-layer`, `fixed` and `single` have one",
+                self.spec.communication.schedule.kind()
+            ));
         }
-        let vectors = elastic::vectors_of_servers(self.workers, servers, self.coded()?);
-        linear(2.0 * self.rates.alpha(), vectors * self.rates.beta())
+        let found = step(self.rates, self.workers, &self.buckets(&self.grouping(Linear::constant(0.0)))?);
+        Ok(Seconds { communication: found.exchanging, step: found.step })
     }
 
     /// What travels in these groups of layers.
     fn buckets(&self, grouping: &Grouping) -> Result<Vec<Bucket>, NoModel> {
         let (servers, coded) = (servers(self.spec)?, self.coded()?);
         // If messages took no time, each would leave when its gradient is computed.
-        let line = self.line(Linear::constant(0.0), grouping)?;
+        let line = self.line(grouping, MessageTime::Line(Linear::constant(0.0)))?;
         let mut end = self.spec.model.parameters();
         let mut buckets = Vec::new();
         for message in line.messages.iter().filter(|message| message.bytes > 0) {
@@ -175,7 +194,7 @@ impl Layers<'_> {
     }
 
     /// What each of the servers, which hold nearly equal parts of the weights, has of these.
-    fn parts_of(&self, bucket: Range<usize>, servers: NonZeroU32, coded: f64) -> Vec<Part> {
+    fn parts_of(&self, bucket: Range<usize>, servers: NonZeroU32, coded: f64) -> Vec<ServerShare> {
         let (all, servers) = (self.spec.model.parameters(), servers.get() as usize);
         // The first servers hold one weight more where they cannot be equal.
         let begin = |server: usize| server * (all / servers) + server.min(all % servers);
@@ -183,15 +202,24 @@ impl Layers<'_> {
             let held = begin(server).max(bucket.start)..begin(server + 1).min(bucket.end);
             let weights = 4.0 * held.len() as f64;
             let update = self.update * held.len() as f64 / all as f64;
-            (!held.is_empty()).then_some(Part { server, gradient: coded * weights, weights, update })
+            (!held.is_empty()).then_some(ServerShare { server, gradient: coded * weights, weights, update })
         };
         (0..servers).filter_map(part).collect()
     }
 
-    /// What an all-reduce costs by the bytes of a gradient before coding.
-    fn all_reduce_cost(&self) -> Result<Linear, NoModel> {
-        let table = message_cost(self.spec, self.rates, self.workers)?;
-        linear(table.start_up(), table.per_byte() * self.coded()?)
+    fn grouping(&self, line: Linear) -> Grouping {
+        grouping(self.spec, &self.profile, line)
+    }
+
+    /// The sizes of the messages that a plan is made from: of each layer, and of all together.
+    fn probed(&self) -> Vec<u64> {
+        let layers = sizes(self.spec);
+        let whole = layers.iter().sum();
+        layers.into_iter().chain([whole]).collect()
+    }
+
+    fn message_time(&self) -> Result<MessageTime, NoModel> {
+        MessageTime::of(self.spec, self.rates, self.workers, Sent::Gradient)
     }
 
     /// Bytes of a gradient on the wire beside those before coding.
@@ -200,13 +228,15 @@ impl Layers<'_> {
         Ok(gradient(self.spec)? as f64 / whole.max(1) as f64)
     }
 
-    fn line(&self, cost: Linear, grouping: &Grouping) -> Result<TimeLine, NoModel> {
-        TimeLine::of(&self.profile, cost, grouping).map_err(|error| NoModel(error.to_string()))
+    fn line(&self, grouping: &Grouping, time: MessageTime) -> Result<TimeLine, NoModel> {
+        let line = TimeLine::timed(&self.profile, grouping, |_, bytes| time.seconds(bytes));
+        line.map_err(|error| NoModel(error.to_string()))
     }
 }
 
-fn linear(start_up: f64, per_byte: f64) -> Result<Linear, NoModel> {
-    Linear::new(start_up, per_byte).map_err(|error| NoModel(error.to_string()))
+/// Whether the groups are planned from what the run measures.
+fn plans(spec: &RunSpec) -> bool {
+    spec.communication.schedule.measured_steps() > 0
 }
 
 /// Seconds of all messages together.

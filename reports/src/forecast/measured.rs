@@ -46,6 +46,8 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
         Err(NoModel("no equation has the copies between the host and a GPU".to_owned()))
     } else if matches!(spec.strategy, Strategy::Gmp { .. }) {
         Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
+    } else if servers_update(&spec.strategy) {
+        Err(NoModel("its servers made the updates, so that its workers' computing has none".to_owned()))
     } else if !spec.emulation.slow.is_empty() {
         Err(NoModel("some of its ranks were slowed down".to_owned()))
     } else if !spec.faults.is_empty() {
@@ -54,6 +56,31 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
         Ok(Computing { step, passes: Some(passes) })
     };
     Some(Measured { computing, rates })
+}
+
+/// Whether workers send gradients to servers, which change the weights.
+fn servers_update(strategy: &Strategy) -> bool {
+    match strategy {
+        Strategy::PsSync
+        | Strategy::AsyncSgd { .. }
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::HogwildSgd { .. } => true,
+        Strategy::DSync
+        | Strategy::PipeSgd { .. }
+        | Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdSync { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::Eamsgd { .. }
+        | Strategy::LocalSgd { .. }
+        | Strategy::Slowmo { .. }
+        | Strategy::Gmp { .. }
+        | Strategy::DPsgd { .. }
+        | Strategy::AdPsgd { .. }
+        | Strategy::Sgp
+        | Strategy::Custom { .. } => false,
+    }
 }
 
 /// Why a run has no cost of messages.
@@ -217,7 +244,7 @@ mod tests {
         }
         let predicted = forecast(&spec, link, &computing).unwrap();
         assert!((predicted.step - (free + passes.update)).abs() < 1e-12, "{predicted:?} {free}");
-        assert!((predicted.compute - computing.step).abs() < 1e-15);
+        assert!((predicted.compute() - computing.step).abs() < 1e-15);
     }
 
     #[test]

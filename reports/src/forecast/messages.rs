@@ -2,7 +2,7 @@
 
 use super::{NoModel, no_model};
 use predict::all_reduce;
-use predict::linear::Linear;
+use predict::linear::{Fit, Linear, Probe};
 use predict::network::LinkRates;
 use predict::pipe_sgd::RingExchange;
 use predict::tree::RootedTree;
@@ -16,6 +16,16 @@ pub(super) enum Sent {
     Weights,
 }
 
+impl Sent {
+    /// Its bytes on the wire, and whether they are coded.
+    fn bytes(self, spec: &RunSpec) -> Result<(u64, bool), NoModel> {
+        match self {
+            Self::Gradient => Ok((gradient(spec)?, spec.compression != Compression::None)),
+            Self::Weights => Ok((weights(spec)?, false)),
+        }
+    }
+}
+
 /// Seconds of the all-reduce of a vector.
 pub(super) fn all_reduce_seconds(
     spec: &RunSpec,
@@ -24,10 +34,7 @@ pub(super) fn all_reduce_seconds(
     sent: Sent,
 ) -> Result<f64, NoModel> {
     let places = workers.get() as usize;
-    let (bytes, coded) = match sent {
-        Sent::Gradient => (gradient(spec)?, spec.compression != Compression::None),
-        Sent::Weights => (weights(spec)?, false),
-    };
+    let (bytes, coded) = sent.bytes(spec)?;
     let line = |line: Linear| Ok(line.time(bytes));
     match spec.communication.collective {
         Collective::PipelinedRing { segments } => {
@@ -71,6 +78,65 @@ pub(super) fn ring_in_pieces(
             f64::from(pieces.get() - 1) * line.start_up() + line.time(bytes)
         }
     })
+}
+
+/// What the all-reduce of one of several vectors, one after the other, takes by its bytes before coding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum MessageTime {
+    /// a + b M.
+    Line(Linear),
+    /// A ring that passes parts of long chunks on before the rest has come.
+    Ring { rates: LinkRates, workers: NonZeroU32 },
+}
+
+impl MessageTime {
+    /// Of parts of the gradient or of the weights of a run.
+    pub(super) fn of(
+        spec: &RunSpec,
+        rates: LinkRates,
+        workers: NonZeroU32,
+        sent: Sent,
+    ) -> Result<Self, NoModel> {
+        let (bytes, coded) = sent.bytes(spec)?;
+        let ring = spec.communication.collective == Collective::Ring
+            && spec.communication.reduce_order == ReduceOrder::Ring;
+        if ring && !coded {
+            return Ok(Self::Ring { rates, workers });
+        }
+        let line = message_cost(spec, rates, workers)?;
+        let whole = 4 * spec.model.parameters() as u64;
+        Self::line_of(line.start_up(), line.per_byte() * bytes as f64 / whole.max(1) as f64)
+    }
+
+    /// A line of these.
+    pub(super) fn line_of(start_up: f64, per_byte: f64) -> Result<Self, NoModel> {
+        Linear::new(start_up, per_byte).map(Self::Line).map_err(|error| NoModel(error.to_string()))
+    }
+
+    /// Seconds of a message; one of no bytes is not sent.
+    pub(super) fn seconds(self, bytes: u64) -> f64 {
+        match self {
+            Self::Line(line) => line.time(bytes),
+            Self::Ring { .. } if bytes == 0 => 0.0,
+            Self::Ring { rates, workers } => all_reduce::ring_in_windows(rates, workers, bytes),
+        }
+    }
+
+    /// The line that a plan takes the messages for: it measures one of each of these sizes.
+    pub(super) fn planned(self, sizes: &[u64]) -> Linear {
+        match self {
+            Self::Line(line) => line,
+            Self::Ring { .. } => fitted(sizes.iter().map(|bytes| (*bytes, self.seconds(*bytes)))),
+        }
+    }
+}
+
+/// The line that a plan makes of messages of these bytes and seconds. Where all have one size, none is needed.
+fn fitted(messages: impl Iterator<Item = (u64, f64)>) -> Linear {
+    let probes = messages.filter(|(bytes, _)| *bytes > 0).map(|(bytes, seconds)| Probe { bytes, seconds });
+    let probes: Vec<Probe> = probes.collect();
+    let mean = || probes.iter().map(|probe| probe.seconds).sum::<f64>() / probes.len().max(1) as f64;
+    Fit::relative(&probes).map_or_else(|_| Linear::constant(mean()), |fit| fit.cost)
 }
 
 /// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of
@@ -144,5 +210,5 @@ pub(super) fn weights(spec: &RunSpec) -> Result<u64, NoModel> {
 /// The servers of a run that has some.
 pub(super) fn servers(spec: &RunSpec) -> Result<NonZeroU32, NoModel> {
     let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
-    NonZeroU32::new(servers as u32).ok_or_else(|| NoModel("no model of no server".to_owned()))
+    NonZeroU32::new(servers as u32).ok_or_else(|| NoModel("the run has no server".to_owned()))
 }

@@ -4,7 +4,7 @@
 use super::condition_title;
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
-use crate::forecast::{Computing, Forecast, Measured, Passes, forecast, measured};
+use crate::forecast::{Computing, Forecast, Measured, PassTimes, Passes, forecast, measured};
 use crate::number_format::{self, Unit};
 use crate::phase_shares::{self, StepShares};
 use comparison::study::{Condition, PlacedCell};
@@ -49,13 +49,17 @@ pub(crate) struct Row {
     pub(crate) measured: String,
     /// Of the prediction, relative to the measured step.
     pub(crate) error: String,
-    /// Predicted less measured seconds of computing, and of exposed communication.
-    pub(crate) compute: String,
+    /// Predicted less measured seconds of each pass, and of exposed communication.
+    pub(crate) forward: String,
+    pub(crate) backward: String,
+    pub(crate) update: String,
     pub(crate) exposed: String,
     /// Measured time that no prediction has.
     pub(crate) left_out: String,
     /// What missed most; empty for a prediction that is close.
     pub(crate) missed: String,
+    /// The equations of the prediction.
+    pub(crate) equation: &'static str,
 }
 
 /// A prediction and what became of it, in seconds per step.
@@ -66,8 +70,7 @@ struct Compared<'a> {
     condition: String,
     forecast: Forecast,
     measured: f64,
-    /// Forward pass, backward pass, update.
-    compute: f64,
+    passes: PassTimes,
     exposed: f64,
     /// Whether the link is known by the arm's own messages, so that it is fitted and not predicted.
     fitted: bool,
@@ -79,7 +82,7 @@ impl Compared<'_> {
     }
 
     fn left_out(&self) -> f64 {
-        (self.measured - self.compute - self.exposed).max(0.0)
+        (self.measured - self.passes.sum() - self.exposed).max(0.0)
     }
 
     /// The part of the error that is largest, in words.
@@ -87,7 +90,7 @@ impl Compared<'_> {
         if self.error().abs() <= CLOSE {
             return String::new();
         }
-        let compute = self.forecast.compute - self.compute;
+        let compute = self.forecast.compute() - self.passes.sum();
         let exposed = self.forecast.exposed() - self.exposed;
         let parts = [
             ("computing", compute.abs()),
@@ -100,7 +103,7 @@ impl Compared<'_> {
 }
 
 impl Section {
-    /// `None` where no arm was predicted and measured.
+    /// `None` where no arm was measured on a network that is known.
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
         let mut missing = Vec::new();
         let mut all = Vec::new();
@@ -111,7 +114,11 @@ impl Section {
                 Some(Err(_)) | None => {}
             }
         }
-        let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max)?;
+        if all.is_empty() && missing.is_empty() {
+            return None;
+        }
+        let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max);
+        let longest = longest.unwrap_or(1.0);
         let unit = Unit::of_seconds(longest);
         let page = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
         let area = findings.sheet.square(page);
@@ -142,7 +149,11 @@ impl Section {
             points: all.iter().map(|found| point(found, &x, &y, unit)).collect(),
             rows: all.iter().map(|found| row(found, unit)).collect(),
             has_conditions: findings.has_conditions(),
-            findings: sentences(&all, findings.rows().plan.report.min_effect, unit),
+            findings: if all.is_empty() {
+                Vec::new()
+            } else {
+                sentences(&all, findings.rows().plan.report.min_effect, unit)
+            },
             probes: probes(findings),
             missing,
         })
@@ -233,12 +244,12 @@ fn compared<'a>(
     let shares: StepShares = phase_shares::mean(cell, phase_shares::workers)?;
     let [forward, backward, update] =
         [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| shares.of(phase));
-    let compute = forward + backward + update;
+    let passes = PassTimes { forward, backward, update };
     let stated = spec.emulation.compute.map(|compute| compute.step_time.as_secs_f64());
     let computing = stated.map_or_else(
         || {
             let layers = probe.as_ref().map(|probe| probe.layers.clone()).unwrap_or_default();
-            Computing { step: compute, passes: Some(Passes { forward, backward, update, layers }) }
+            Computing { step: passes.sum(), passes: Some(Passes { forward, backward, update, layers }) }
         },
         Computing::of_step,
     );
@@ -251,7 +262,7 @@ fn compared<'a>(
             condition: title,
             forecast,
             measured: shares.length,
-            compute,
+            passes,
             exposed: shares.exposed.unwrap_or(0.0),
             fitted: spec.emulation.network.is_none() && probe.is_some_and(|probe| probe.arm == cell.arm),
         }),
@@ -284,10 +295,13 @@ fn row(found: &Compared<'_>, unit: Unit) -> Row {
         predicted: unit.short(found.forecast.step),
         measured: unit.short(found.measured),
         error: format!("{}\u{a0}%", number_format::signed(100.0 * found.error(), 1)),
-        compute: signed(found.forecast.compute - found.compute),
+        forward: signed(found.forecast.passes.forward - found.passes.forward),
+        backward: signed(found.forecast.passes.backward - found.passes.backward),
+        update: signed(found.forecast.passes.update - found.passes.update),
         exposed: signed(found.forecast.exposed() - found.exposed),
         left_out: unit.short(found.left_out()),
         missed: if found.fitted { "fitted to its own messages".to_owned() } else { found.missed(unit) },
+        equation: found.forecast.equation,
     }
 }
 

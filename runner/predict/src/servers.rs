@@ -3,8 +3,8 @@
 //! A worker exchanges one bucket at a time: its part of the gradient goes up to the servers that hold it, and new weights come down, before
 //! the next bucket leaves. A server adds the gradients of all workers, updates, and sends the weights to one worker after the other; so
 //! the workers begin the next step one after the other, and send their gradients one after the other, too. A message takes
-//! alpha + beta M; those that leave a rank, and those that arrive at one, share its link and follow each other. With a single bucket this is
-//! [`crate::elastic::servers`].
+//! alpha + beta M; those that leave a rank, and those that arrive at one, share its link and follow each other. The messages of a single
+//! bucket take what [`crate::elastic::servers`] has.
 
 use crate::network::LinkRates;
 use std::num::NonZeroU32;
@@ -15,12 +15,12 @@ pub struct Bucket {
     /// When its gradient is computed, in seconds from the begin of a step.
     pub computed: f64,
     /// What each server has of it, in the order in which the parts leave. Never empty.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ServerShare>,
 }
 
 /// What one server has of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct ServerShare {
     /// Its number, from 0.
     pub server: usize,
     /// Bytes of a gradient on the wire.
@@ -147,7 +147,7 @@ impl Run {
     }
 
     /// When the weights of a part leave for each worker; `up` is when the first byte of each worker's gradient comes.
-    fn serve(&mut self, part: &Part, up: &[f64]) -> Vec<f64> {
+    fn serve(&mut self, part: &ServerShare, up: &[f64]) -> Vec<f64> {
         let Some(server) = self.servers.get_mut(part.server) else { return Vec::new() };
         let mut order: Vec<usize> = (0..up.len()).collect();
         order.sort_by(|one, other| up[*one].total_cmp(&up[*other]));
@@ -180,7 +180,7 @@ mod tests {
     /// A model of `bytes` bytes in one bucket, divided among servers, computed in 100 seconds.
     fn whole(servers: u32, bytes: f64, coded: f64) -> Bucket {
         let weights = bytes / f64::from(servers);
-        let part = |server| Part { server, gradient: coded * weights, weights, update: 0.0 };
+        let part = |server| ServerShare { server, gradient: coded * weights, weights, update: 0.0 };
         Bucket { computed: 100.0, parts: (0..servers as usize).map(part).collect() }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     fn buckets_travel_while_others_are_computed() {
         let bucket = |computed, bytes| Bucket {
             computed,
-            parts: vec![Part { server: 0, gradient: bytes, weights: bytes, update: 3.0 }],
+            parts: vec![ServerShare { server: 0, gradient: bytes, weights: bytes, update: 3.0 }],
         };
         let found = step(rates(), number(1), &[bucket(10.0, 1.0), bucket(100.0, 2.0)]);
         assert!((found.step - (100.0 + 2.0 * (1.0 + 32.0) + 3.0)).abs() < 1e-9, "{found:?}");

@@ -226,7 +226,26 @@ fn a_prediction_knows_schemes_and_updates() {
 }
 
 #[test]
-fn so_is_one_with_a_schedule_and_with_servers() {
+fn a_prediction_knows_that_members_update_what_they_hold() {
+    for (workers, mp) in [(4, 1), (4, 2), (4, 4), (8, 4)] {
+        for fc in recipe::FcUpdate::ALL.iter().copied() {
+            for schedule in [Schedule::Single, Schedule::PerLayer] {
+                let mut spec = spec(workers, mp, ETHERNET);
+                let Strategy::Gmp { fc_update, .. } = &mut spec.strategy else { panic!() };
+                *fc_update = fc;
+                spec.communication.schedule = schedule;
+                let split = recipe::ComputeSplit::Given { forward: 0.2, backward: 0.4, update: 0.4 };
+                spec.emulation.compute.as_mut().unwrap().split = split;
+                let (found, expected) = (predicted(&spec), simulated(&spec));
+                let off = (found / expected - 1.0).abs();
+                assert!(off < 0.02, "{workers} {mp} {fc} {schedule:?}: {found} {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn so_is_one_with_a_schedule() {
     for (workers, mp) in [(4, 2), (8, 2), (8, 8), (32, 4)] {
         let mut single = spec(workers, mp, ETHERNET);
         single.communication.schedule = Schedule::Single;

@@ -25,18 +25,27 @@ Examples:
   bakeoff predict recipe.toml      with the network and the times it emulates
   bakeoff predict recipe.toml --network 10gbe --compute 20ms
   bakeoff predict recipe.toml --network fdr --compute 20ms \\
-    --sweep nodes.workers=2,4,8,16
+    --set 'nodes.use=[\"local*16\"]' --sweep nodes.workers=2,4,8,16
   bakeoff predict recipe.toml --from 4F7K2Q9M      with what a run measured
 
-Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2;
-all-reduces cost what MG-WFBP's Table II says (others, trees, stars and servers
-by the same model of a link), steps what Pipe-SGD's equations 2, 4 and 6 and,
-with a schedule of layers, MG-WFBP's 6 to 8 and 19 to 21 say.
-Layers take time in the proportion of their arithmetic; arithmetic on received
-messages is free. --from takes what the recipe does not state from a run: how
-long a worker computes, and, of a run with the schedule `merged` or
-`merged-exact`, what each layer and each message took; it is surest of the same
-collective, and says so where messages follow no line.";
+Nothing is run. Networks are those of You, Buluc and Demmel, SC 2017, Table 2.
+Below the table stand the equations of each arm. All-reduces cost what
+MG-WFBP's Table II says, but a ring with chunks above 512 KiB passes parts of
+them on before the rest has come; stars, hierarchies and servers, which are not
+in the table, follow the same model of a link. Layers take time in proportion
+to their arithmetic. Adding received vectors takes no time.
+
+  sending    from when a message leaves until its reply is there, with what
+             others do meanwhile: the update of servers, of a centre
+  exposed    the part of the step in which a worker does not compute
+  speed-up   beside one worker that computes as long per step and makes the
+             whole update; servers that share the update can make it larger
+             than the number of workers
+
+--from takes what the recipe does not state from a run: how long a worker
+computes, and, of a run with the schedule `merged` or `merged-exact`, what each
+layer and each message took. Its messages fit arms with the same collective
+best.";
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
@@ -70,7 +79,7 @@ fn length(text: &str) -> Result<Duration, String> {
 /// One cell and its prediction.
 struct Row<'a> {
     cell: &'a Cell,
-    forecast: Result<(Forecast, PassTimes), NoModel>,
+    forecast: Result<Forecast, NoModel>,
 }
 
 /// Longer tables are cut; `--format json` is for the whole.
@@ -166,13 +175,12 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn forecast(&self, cell: &Cell) -> Result<Result<(Forecast, PassTimes), NoModel>, Failure> {
+    fn forecast(&self, cell: &Cell) -> Result<Result<Forecast, NoModel>, Failure> {
         let computing = match self.computing(cell)? {
             Ok(computing) => computing,
             Err(reason) => return Ok(Err(reason)),
         };
-        let found = forecast(&cell.spec, self.rates(cell)?, &computing);
-        Ok(found.map(|forecast| (forecast, computing.pass_times(&cell.spec, forecast.compute))))
+        Ok(forecast(&cell.spec, self.rates(cell)?, &computing))
     }
 
     /// Of the network that is named, that the recipe emulates, or that the run measured.
@@ -284,16 +292,16 @@ fn table(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> String {
     head.extend(["workers", "sending", "exposed", "step", "speed-up"]);
     let whole: Vec<usize> = numbers.iter().copied().chain([0]).collect();
     let mut sheet = Sheet::new(&head).right(&numbers).whole(&whole);
+    let known = reasons(rows);
     for row in rows.iter().take(MOST_ROWS) {
-        sheet.row(cells(plan, row, conditions));
+        sheet.row(cells(plan, row, conditions, &known));
     }
     out.push_str(&sheet.render(output::width()));
-    for reason in reasons(rows) {
-        out.push_str(&paint(FAINT, format!("-: {reason}")));
-        out.push('\n');
-    }
-    for note in notes(rows).into_iter().flat_map(|note| output::fold(note, output::width())) {
-        out.push_str(&paint(FAINT, note));
+    let reasons = reasons(rows).into_iter().enumerate();
+    let reasons = reasons.map(|(number, reason)| format!("[{}] {reason}", number + 1));
+    let below = reasons.chain(equations(plan, rows)).chain(notes(rows).into_iter().map(str::to_owned));
+    for line in below.flat_map(|words| output::fold(&words, output::width())) {
+        out.push_str(&paint(FAINT, line));
         out.push('\n');
     }
     if rows.len() > MOST_ROWS {
@@ -303,20 +311,26 @@ fn table(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> String {
     out
 }
 
-fn cells(plan: &Plan, row: &Row<'_>, conditions: bool) -> Vec<TableCell> {
+/// `reasons` are those below the table.
+fn cells(plan: &Plan, row: &Row<'_>, conditions: bool, reasons: &[&str]) -> Vec<TableCell> {
     let mut cells: Vec<TableCell> = vec![plan.arms[row.cell.arm].name.as_str().into()];
     if conditions {
         cells.push(row.cell.condition.as_str().into());
     }
     cells.push(row.cell.spec.cluster.workers().to_string().into());
     match &row.forecast {
-        Ok((forecast, _)) => {
+        Ok(forecast) => {
             cells.extend(
                 [forecast.communication, forecast.exposed(), forecast.step].map(|time| seconds(time).into()),
             );
-            cells.push(format!("{:.2}", forecast.speed_up).into());
+            let digits = if forecast.speed_up < 0.1 { 4 } else { 2 };
+            cells.push(format!("{:.digits$}", forecast.speed_up).into());
         }
-        Err(_) => cells.extend(["-"; 4].map(|text| TableCell::styled(FAINT, text))),
+        Err(NoModel(reason)) => {
+            let number = reasons.iter().position(|known| known == reason).unwrap_or(0) + 1;
+            cells.extend(["-"; 3].map(|text| TableCell::styled(FAINT, text)));
+            cells.push(TableCell::styled(FAINT, format!("[{number}]")));
+        }
     }
     cells
 }
@@ -332,10 +346,24 @@ fn reasons<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
     reasons
 }
 
+/// The arms that each set of equations predicts.
+fn equations(plan: &Plan, rows: &[Row<'_>]) -> Vec<String> {
+    let mut arms: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, forecast) in rows.iter().filter_map(|row| Some((row, row.forecast.as_ref().ok()?))) {
+        let name = plan.arms[row.cell.arm].name.as_str();
+        match arms.iter_mut().find(|(equation, _)| *equation == forecast.equation) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => arms.push((forecast.equation, vec![name])),
+        }
+    }
+    arms.into_iter().map(|(equation, names)| format!("by {equation}: {}", names.join(", "))).collect()
+}
+
 /// What the predicted numbers leave out.
 fn notes(rows: &[Row<'_>]) -> Vec<&'static str> {
     let gpus = |row: &Row<'_>| row.forecast.is_ok() && row.cell.spec.cluster.with_gpus().is_some();
-    let copies = "The copies between a GPU and its host are in none of the equations: they come on top, unless the time for computing has them.";
+    let copies = "The copies between a GPU and its host are in none of the equations.";
     rows.iter().any(gpus).then_some(copies).into_iter().collect()
 }
 
@@ -348,14 +376,16 @@ fn document(plan: &Plan, rows: &[Row<'_>], request: &Request<'_>) -> Value {
             "workers": row.cell.spec.cluster.workers(),
         });
         match &row.forecast {
-            Ok((forecast, PassTimes { forward, backward, update })) => {
-                value["forward"] = (*forward).into();
-                value["backward"] = (*backward).into();
-                value["update"] = (*update).into();
-                value["compute"] = forecast.compute.into();
+            Ok(forecast) => {
+                let PassTimes { forward, backward, update } = forecast.passes;
+                value["forward"] = forward.into();
+                value["backward"] = backward.into();
+                value["update"] = update.into();
+                value["compute"] = forecast.compute().into();
                 value["communication"] = forecast.communication.into();
                 value["exposed"] = forecast.exposed().into();
                 value["step"] = forecast.step.into();
+                value["equation"] = forecast.equation.into();
                 value["speed-up"] = forecast.speed_up.into();
             }
             Err(NoModel(reason)) => value["reason"] = reason.as_str().into(),

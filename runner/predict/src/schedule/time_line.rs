@@ -37,6 +37,18 @@ impl TimeLine {
         cost: impl MessageCost,
         grouping: &Grouping,
     ) -> Result<Self, GroupingError> {
+        Self::timed(profile, grouping, |section, bytes| cost.of_section(section).time(bytes))
+    }
+
+    /// The same for messages whose time follows no line: `seconds` is the time of one of this many bytes in a section, counted from 0.
+    ///
+    /// # Errors
+    /// The grouping is of another number of layers.
+    pub fn timed(
+        profile: &StepProfile,
+        grouping: &Grouping,
+        seconds: impl Fn(usize, u64) -> f64,
+    ) -> Result<Self, GroupingError> {
         let grouped = grouping.ends().last().copied().unwrap_or(0);
         if grouped != profile.layers() {
             return Err(GroupingError::Layers { grouped, layers: profile.layers() });
@@ -46,7 +58,7 @@ impl TimeLine {
         for layers in grouping.groups() {
             let bytes = profile.bytes(layers.start, layers.end);
             let begin = free.max(profile.finished(layers.end - 1));
-            free = begin + cost.of_section(profile.section(layers.end - 1)).time(bytes);
+            free = begin + seconds(profile.section(layers.end - 1), bytes);
             messages.push(GroupMessage { layers, bytes, begin, end: free });
         }
         let computed = profile.computed();

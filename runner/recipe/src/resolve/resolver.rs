@@ -51,7 +51,7 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(checkpoint::findings(settings, kind, &train));
         cell.findings.extend(lr_schedule::findings(settings, &train, &dataset));
         cell.findings.extend(elastic::findings(settings, &strategy, workers, &train));
-        cell.findings.extend(schedule::findings(kind, settings, &train));
+        cell.findings.extend(schedule::findings(kind, settings));
         let spec = RunSpec {
             model: self.models.read(&mut cell, &cluster, &dataset.source),
             train,
@@ -71,6 +71,8 @@ impl<'a> Resolver<'a> {
         cell.findings.extend(batch_norm::findings(settings, &spec));
         cell.findings.extend(hybrid::findings(settings, &spec));
         cell.findings.extend(faults::findings(settings, &spec));
+        cell.findings.extend(schedule::never_planned(settings, &spec));
+        cell.findings.extend(strategy::endless_warmup(settings, &spec));
         cell.findings.extend(period::long_period(settings, &spec.strategy, training::steps(settings, &spec)));
         (spec, cell.findings)
     }

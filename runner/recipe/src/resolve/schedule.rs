@@ -6,10 +6,11 @@ use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
 use crate::resolve::hybrid::AVERAGE_EVERY;
 use crate::resolve::optimizer::CLIP;
 use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::training;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{Codec, Compression, Extent, Schedule, ScheduleKind, StrategyKind, Training};
+use crate::{Codec, Compression, RunSpec, Schedule, ScheduleKind, StrategyKind};
 
 const KIND: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
 const SIZE: Defaulted<u64> = Defaulted::size("communication.schedule.size");
@@ -34,7 +35,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Schedule {
 }
 
 /// Errors and warnings about a schedule.
-pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training) -> Vec<Finding> {
+pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> {
     let schedule = read(kind, settings);
     if schedule == Schedule::Single {
         return Vec::new();
@@ -45,7 +46,6 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings, train: &Training
         unknown_norm(kind, settings, schedule),
         weights_only(kind, settings, schedule),
         needs_whole_gradient(kind, settings, schedule),
-        never_planned(settings, schedule, train),
     ];
     all.into_iter().flatten().collect()
 }
@@ -137,9 +137,11 @@ fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Sched
     )
 }
 
-fn never_planned(settings: &Settings, schedule: Schedule, train: &Training) -> Option<Finding> {
+/// A warning about a plan that comes too late.
+pub(crate) fn never_planned(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let (schedule, train) = (spec.communication.schedule, &spec.train);
     let measured = schedule.measured_steps();
-    let Extent::Steps(steps) = train.length else { return None };
+    let steps = training::steps(settings, spec)?;
     (measured > 0 && steps <= measured).then(|| {
         let kind = schedule.kind();
         Finding::new("R231", format!("the run is over before `{kind}` has a plan"))

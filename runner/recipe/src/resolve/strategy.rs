@@ -3,12 +3,12 @@
 use crate::resolve::assign::SERVERS;
 use crate::resolve::cell::STRATEGY_KIND;
 use crate::resolve::optimizer::{CLIP, MOMENTUM};
-use crate::resolve::training::EPOCHS;
+use crate::resolve::training::{EPOCHS, STEPS};
 use crate::resolve::{custom, elastic, hybrid};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Averaging, Extent, MixOrder, Serve, Strategy, StrategyKind, Topology};
+use crate::{Averaging, Extent, MixOrder, RunSpec, Serve, Strategy, StrategyKind, Topology};
 
 const STALENESS_BOUND: Optional<u64> = Optional::whole("strategy.staleness-bound");
 pub(crate) const SERVE: Optional<Serve> = Optional::choice("strategy.serve");
@@ -90,10 +90,10 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Findi
             let cure = "take `kind = \"measgd-async\"` or `\"eamsgd\"`, whose workers have velocities";
             foreign_momentum(settings, strategy, cure)
         }
-        Strategy::PipeSgd { warmup, .. } => endless_warmup(settings, *warmup),
         Strategy::PsSync => divided_norm(settings),
         Strategy::Custom { .. } => custom::STRATEGY.findings(settings, settings.span(STRATEGY_KIND)),
         Strategy::DSync
+        | Strategy::PipeSgd { .. }
         | Strategy::AsyncMsgd { .. }
         | Strategy::LocalSgd { .. }
         | Strategy::Slowmo { .. }
@@ -131,15 +131,21 @@ fn divided_norm(settings: &Settings) -> Option<Finding> {
     )
 }
 
-fn endless_warmup(settings: &Settings, warmup: Extent) -> Option<Finding> {
-    let (Extent::Epochs(warmup), Some(epochs)) = (warmup, EPOCHS.of(settings)) else { return None };
+/// A warm-up of `pipe-sgd` that is as long as the training.
+pub(crate) fn endless_warmup(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
+    let Strategy::PipeSgd { warmup: Extent::Epochs(warmup), .. } = spec.strategy else { return None };
+    let length = spec.train.length;
+    let epochs = match length {
+        Extent::Epochs(_) => EPOCHS.of(settings)?,
+        Extent::Steps(_) => STEPS.of(settings)? as f64 / spec.steps_of_epoch()? as f64,
+    };
     (warmup >= epochs).then(|| {
         Finding::new(
             "R119",
-            format!("after {warmup} epochs of warm-up nothing is left of {epochs} to pipeline"),
+            format!("after {} of warm-up nothing is left of {length} to pipeline", Extent::Epochs(warmup)),
         )
         .at_option(settings.span(WARMUP_EPOCHS), "d-sync until then")
-        .at_option(settings.span(EPOCHS), "the end of the training")
+        .at_option(settings.span(EPOCHS).or(settings.span(STEPS)), "the end of the training")
         .cure("warm up for less, train for longer, or take `kind = \"d-sync\"`")
     })
 }

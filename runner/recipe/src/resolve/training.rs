@@ -11,7 +11,7 @@ use crate::{Dataset, DatasetKind, Extent, Metric, RunSpec, Target, TargetMetric,
 use std::time::Duration;
 
 pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
-const STEPS: Optional<u64> = Optional::whole("train.steps");
+pub(crate) const STEPS: Optional<u64> = Optional::whole("train.steps");
 pub(crate) const ACCUMULATE: Defaulted<u64> = Defaulted::whole("train.accumulate");
 const EVALUATE: Defaulted<Extent> = Defaulted::extent("train.evaluate");
 const METRIC: Defaulted<TargetMetric> = Defaulted::choice("train.target.metric");
@@ -225,13 +225,5 @@ pub(crate) fn steps(settings: &Settings, spec: &RunSpec) -> Option<u64> {
     if EPOCHS.of(settings).is_none() && STEPS.of(settings).is_none() {
         return None;
     }
-    match spec.train.length {
-        Extent::Steps(steps) => Some(steps),
-        length @ Extent::Epochs(_) => {
-            let train = spec.dataset.source.training_samples()?;
-            let held_out = spec.dataset.held_out()?;
-            let batch = spec.train.global_batch;
-            Some(length.samples(train.saturating_sub(held_out), batch) / u64::from(batch).max(1))
-        }
-    }
+    spec.steps()
 }

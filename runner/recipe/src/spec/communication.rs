@@ -158,6 +158,14 @@ family! {
             its first steps.",
         MergedExact = "merged-exact": "Neighbouring layers merged so that the step's last message ends earliest, from the same times.",
     }
+    settings {
+        "wfbp": "Wait-free backpropagation: each layer travels as soon as its gradient is there."
+            => "`schedule = \"per-layer\"`",
+        "mg-wfbp": "Merged-gradient wait-free backpropagation."
+            => "`schedule = \"merged\"`",
+        "ddp": "The buckets of PyTorch's DistributedDataParallel."
+            => "`schedule = { kind = \"fixed\", size = \"25MiB\" }`",
+    }
 }
 
 /// Which gradients travel together.

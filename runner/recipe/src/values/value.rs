@@ -28,7 +28,7 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
         (Kind::Choice(choices), Value::Text(text)) => choose(key, choices, item, text).map(Typed::Choice),
         (Kind::Duration, Value::Text(text)) => {
             quantity::duration(text).map(Typed::Duration).ok_or_else(|| {
-                malformed(key, item, "a time is a number and one of ns, us, ms, s, min, h, d: `\"15min\"`")
+                malformed(key, item, "a time is a number above zero and one of ns, us, ms, s, min, h, d, and less than a century: `\"15min\"`")
             })
         }
         (Kind::Bandwidth, Value::Text(text)) => {
@@ -36,13 +36,13 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
                 malformed(
                     key,
                     item,
-                    "a bandwidth is a number and one of bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s: \
-                     `\"1Gbit/s\"`",
+                    "a bandwidth is a number and one of bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s, from 8bit/s to \
+                     8000Gbit/s: `\"1Gbit/s\"`",
                 )
             })
         }
         (Kind::Size, Value::Text(text)) => quantity::size(text).map(Typed::Size).ok_or_else(|| {
-            malformed(key, item, "a size is a number and one of B, kB, MB, GB, KiB, MiB, GiB: `\"25MiB\"`")
+            malformed(key, item, "a size is a number and one of B, kB, MB, GB, KiB, MiB, GiB, from 1B to 1000GB: `\"25MiB\"`")
         }),
         (Kind::Extent(least), Value::Text(text)) => extent(key, item, text, *least).map(Typed::Extent),
         (Kind::Extents, Value::List(items)) => extents(key, item, items).map(Typed::Extents),
