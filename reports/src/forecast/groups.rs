@@ -6,13 +6,14 @@
 //! |---|---|
 //! | an exchange in which each member sends W bytes to each other | alpha + (K - 1) W beta |
 //! | computing | of a whole layer above K times as long: each member computes it for all rows; of a split one as long as the widest part |
+//! | the update | of what a member holds, of layers above the modulo layer once in each round or once |
 //! | a round with rows | exchanges of rows up and of their gradient down, of each split layer's outputs, and of their gradients below another split layer |
 //! | rows with `scheme = "b"` | those of one member in each round, B each: K times as many in a row. Of their gradient a member sends its part and sends its own rows at once, so that only the last owner's link shows |
 //! | averages | T(N / K, split layers), T(N, whole layers above) in each round or once, T(N, layers below) |
 //!
 //! With a schedule of layers, what the last round leaves and the layers below travel from the end of that round on (MG-WFBP Eq. 6 to 8,
 //! 19 to 21, with a cost for each section). Through s servers W bytes that n workers average cost 2 alpha +
-//! (N + n) W beta / s, without groups what `ps-sync` costs.
+//! (N + n) W beta / s, without groups what `ps-sync` costs; layers that travel there one by one have no model.
 
 use super::computing::{Computing, LayerTimes, PassTimes};
 use super::equation::{Messages, equation};

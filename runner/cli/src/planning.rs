@@ -73,7 +73,28 @@ pub(crate) fn machine_for(queue: Option<QueueKind>) -> Machine {
     }
 }
 
+/// The same for a recipe of which nothing runs: without the warnings about the cores and files of this machine.
+pub(crate) fn plan_of_no_runs(args: &RecipeArgs, console: &Console) -> Result<Plan, Failure> {
+    let silenced = [CORES, FILES];
+    planned_without(&silenced, &DiskFiles, args, &machine(), console)
+}
+
+/// The warnings of runs that share cores, and of a data set that is not there.
+const CORES: &str = "R201";
+const FILES: &str = "R203";
+
 fn planned(
+    files: &dyn Files,
+    args: &RecipeArgs,
+    machine: &Machine,
+    console: &Console,
+) -> Result<Plan, Failure> {
+    planned_without(&[], files, args, machine, console)
+}
+
+/// `silenced` are codes of warnings.
+fn planned_without(
+    silenced: &[&str],
     files: &dyn Files,
     args: &RecipeArgs,
     machine: &Machine,
@@ -88,7 +109,8 @@ fn planned(
     };
     match patiently(console, || recipe::plan(files, &request, machine)) {
         Ok(plan) => {
-            draw(&plan.warnings, console);
+            let said = plan.warnings.iter().filter(|warning| !silenced.contains(&warning.code.as_str()));
+            draw(&said.cloned().collect::<Vec<_>>(), console);
             if plan.runs.is_empty() && args.only.is_some() {
                 let only = args.only.as_deref().unwrap_or_default();
                 return Err(Failure::new(

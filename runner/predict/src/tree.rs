@@ -60,7 +60,8 @@ impl RootedTree {
     /// Seconds of a step of variant 3 of Sync EASGD, which has both directions at once: the link of the root carries all of its messages;
     /// below it a place sends the sum of its subtree up before it sends the centre down, and needs `update` seconds before it begins again;
     /// and once in two steps a sum and the centre after it pass the whole tree, with the updates of the root, of the centre and of a worker.
-    /// Messages of several steps that meet at a link are left out: up to a seventh. The vector is in parts of these sizes.
+    /// Messages of several steps that meet at a link are not followed: with a vector in one part a step is off by up to a seventh, in many by
+    /// up to a fifth.
     pub fn seconds_both_ways(&self, rates: LinkRates, parts: &[u64], update: f64) -> f64 {
         let vector = Vector::of(rates, parts);
         let transfer: f64 = vector.transfers.iter().sum();

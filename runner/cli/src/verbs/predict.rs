@@ -87,7 +87,7 @@ const MOST_ROWS: usize = 60;
 
 /// Shows the predictions.
 pub(crate) fn execute(args: &PredictArgs, context: &Context<'_>) -> Result<Exit, Failure> {
-    let plan = planning::plan(&args.recipe, context.console)?;
+    let plan = planning::plan_of_no_runs(&args.recipe, context.console)?;
     let source = args.from.as_deref().map(|run| super::wait(Source::of(run, context))).transpose()?;
     let request = Request { args, source };
     let mut rows = Vec::new();

@@ -165,6 +165,9 @@ fn impossible_schedules() {
                 &[&with("d-sync", "compression = { kind = \"quantize8\", range = \"gradient\" }")],
             ),
             ("no plan", &["[train]\nglobal-batch = 100\nsteps = 8", &with("d-sync", "")]),
+            ("no plan in an epoch", &["[train]\nglobal-batch = 2000\nepochs = 1", &with("d-sync", "")]),
+            ("a plan for servers", &[&with("ps-sync", "")]),
+            ("a paper's name", &["[communication]\nschedule = \"wfbp\""]),
             ("averages of groups", &[&with("gmp", "average-every = 5")]),
             ("servers of workers that average", &[&arm("gmp", "servers = 2")]),
             (
