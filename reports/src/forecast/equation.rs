@@ -25,7 +25,7 @@ pub(super) fn equation(spec: &RunSpec, messages: Messages) -> &'static str {
         Strategy::PipeSgd { .. } => "Pipe-SGD Eq. 4, sum of the messages",
         Strategy::LocalSgd { .. } | Strategy::Slowmo { .. } => "Pipe-SGD Eq. 2, one exchange per period",
         Strategy::PsSync if whole => "Pipe-SGD Eq. 2, workers served one by one",
-        Strategy::PsSync => "message by message through the servers",
+        Strategy::PsSync => "messages one by one through the servers",
         Strategy::EasgdSync { variant: SyncVariant::Master | SyncVariant::FirstWorker, .. } => {
             "Pipe-SGD Eq. 2, SC17's log P down and up"
         }
