@@ -25,7 +25,6 @@
 //! numbers.
 
 mod computing;
-mod equation;
 mod exchange;
 mod groups;
 mod layers;
@@ -35,7 +34,6 @@ mod messages;
 pub use computing::{Computing, PassTimes, Passes};
 pub use measured::{Measured, measured};
 
-use equation::{Messages, equation};
 use exchange::Exchange;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{StageError, Stages};
@@ -104,12 +102,11 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
     }
     let passes = computing.pass_times(spec);
     // The centre and outer weights are as many as a worker's.
-    let Exchange { update, beside, after } = Exchange::of(spec, rates, workers, passes.update)?;
+    let Exchange { update, beside, after, equation } = Exchange::of(spec, rates, workers, passes.update)?;
     let passes = PassTimes { update: passes.update - update, ..passes };
     let hidden = Stages::new(0.0, passes.sum(), beside)?.pipelined();
     let step = Stages::new(0.0, hidden, after)?.synchronous();
     let speed_up = f64::from(workers.get()) * computing.step / step;
-    let equation = equation(spec, Messages::One);
     Ok(Forecast { passes, communication: beside + after, step, equation, speed_up })
 }
 
@@ -248,6 +245,28 @@ pub(crate) mod tests {
             assert!((found.step - 0.032 - shared).abs() < 1e-12, "{found:?}");
             assert!((found.communication - 0.002 - shared).abs() < 1e-12, "{found:?}");
             assert!((found.speed_up - 4.0 * 0.04 / found.step).abs() < 1e-12, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_never_made_has_no_model() {
+        let rates = LinkRates::new(1e-3, 1e-8, 0.0).unwrap();
+        let mut spec = spec(Schedule::Merged);
+        let groups = Strategy::Gmp {
+            mp: 1,
+            scheme: recipe::ModuloScheme::All,
+            fc_update: recipe::FcUpdate::PerBatch,
+            average_every: None,
+            least_ccr: 0.0,
+            averaged_by: recipe::AveragedBy::Workers,
+        };
+        for strategy in [Strategy::DSync, groups] {
+            spec.strategy = strategy;
+            for (steps, predicted) in [(8, false), (9, true)] {
+                spec.train.length = recipe::Extent::Steps(steps);
+                let found = forecast(&spec, rates, &Computing::of_step(0.04));
+                assert_eq!(found.is_ok(), predicted, "{steps} {found:?}");
+            }
         }
     }
 

@@ -280,6 +280,7 @@ fn phases_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
 
 fn forecast_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = forecast::Section::of(findings) else { return Ok(None) };
+    let Some(plot) = &found.chart else { return Ok(None) };
     let mut keys: Vec<Key> = Vec::new();
     for row in &found.rows {
         if !keys.contains(&row.key) {
@@ -288,8 +289,8 @@ fn forecast_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     }
     let drawn = chart("forecast.svg", &named("forecast", &found))?;
     let drawn = Chart { section: "forecast", ..drawn };
-    let figure = Figure { table: found.table(), ..found.figure.clone() };
-    Ok(Some(single(&figure, found.figure.description.clone(), marks(keys), drawn)))
+    let figure = Figure { table: found.table(), ..plot.figure.clone() };
+    Ok(Some(single(&figure, plot.figure.description.clone(), marks(keys), drawn)))
 }
 
 fn scoreboard_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {

@@ -9,6 +9,9 @@ use predict::tree::RootedTree;
 use recipe::{RunSpec, Strategy, SyncVariant};
 use std::num::NonZeroU32;
 
+const ONE_PER_PERIOD: &str = "Pipe-SGD Eq. 2, one exchange per period";
+const DOWN_AND_UP: &str = "Pipe-SGD Eq. 2, SC17's log P down and up";
+
 /// Seconds of communication in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Exchange {
@@ -18,15 +21,17 @@ pub(super) struct Exchange {
     pub(super) beside: f64,
     /// When the worker has computed.
     pub(super) after: f64,
+    /// The equations of the step with it, in words.
+    pub(super) equation: &'static str,
 }
 
 impl Exchange {
-    fn beside(seconds: f64) -> Self {
-        Self { update: 0.0, beside: seconds, after: 0.0 }
+    fn beside(seconds: f64, equation: &'static str) -> Self {
+        Self { update: 0.0, beside: seconds, after: 0.0, equation }
     }
 
-    fn after(seconds: f64) -> Self {
-        Self { update: 0.0, beside: 0.0, after: seconds }
+    fn after(seconds: f64, equation: &'static str) -> Self {
+        Self { update: 0.0, beside: 0.0, after: seconds, equation }
     }
 
     /// That of a run whose messages wait for no layer. `update` is the time of an update of all weights.
@@ -37,27 +42,35 @@ impl Exchange {
         update: f64,
     ) -> Result<Self, NoModel> {
         match &spec.strategy {
-            Strategy::DSync => Ok(Self::after(all_reduce_seconds(spec, rates, workers, Sent::Gradient)?)),
+            Strategy::DSync => {
+                Ok(Self::after(all_reduce_seconds(spec, rates, workers, Sent::Gradient)?, "Pipe-SGD Eq. 2"))
+            }
             Strategy::PipeSgd { depth, segments, .. } => {
-                let seconds = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
-                    None => all_reduce_seconds(spec, rates, workers, Sent::Gradient)?,
-                    Some(segments) => ring_in_pieces(spec, rates, workers, segments)?,
+                let (seconds, hidden) = match NonZeroU32::new(*segments).filter(|count| count.get() > 1) {
+                    None => (all_reduce_seconds(spec, rates, workers, Sent::Gradient)?, "Pipe-SGD Eq. 4"),
+                    Some(segments) => {
+                        let seconds = ring_in_pieces(spec, rates, workers, segments)?;
+                        (seconds, "Pipe-SGD Eq. 4, communication of Eq. 6")
+                    }
                 };
-                Ok(if *depth > 1 { Self::beside(seconds) } else { Self::after(seconds) })
+                let waits = Self::after(seconds, "Pipe-SGD Eq. 2");
+                Ok(if *depth > 1 { Self::beside(seconds, hidden) } else { waits })
             }
             Strategy::LocalSgd { period } => {
-                Ok(Self::after(all_reduce_seconds(spec, rates, workers, Sent::Weights)? / *period as f64))
+                let average = all_reduce_seconds(spec, rates, workers, Sent::Weights)?;
+                Ok(Self::after(average / *period as f64, ONE_PER_PERIOD))
             }
             Strategy::Slowmo { period, .. } => {
                 let outer = all_reduce_seconds(spec, rates, workers, Sent::Weights)? + update;
-                Ok(Self::after(outer / *period as f64))
+                Ok(Self::after(outer / *period as f64, ONE_PER_PERIOD))
             }
             Strategy::PsSync => {
                 let servers = servers(spec)?;
                 let (gradient, weights) = (gradient(spec)?, weights(spec)?);
                 let coded = gradient as f64 / weights.max(1) as f64;
                 let served = elastic::servers(rates, workers, servers, coded, weights);
-                Ok(Self { update, beside: 0.0, after: served + update / f64::from(servers.get()) })
+                let after = served + update / f64::from(servers.get());
+                Ok(Self { update, ..Self::after(after, "Pipe-SGD Eq. 2, workers served one by one") })
             }
             Strategy::EasgdSync { variant, .. } => {
                 let tree = RootedTree::binomial(workers.get() as usize);
@@ -68,10 +81,14 @@ impl Exchange {
                     SyncVariant::Master => {
                         // Worker 0's request is on its way while the sum is.
                         let sum = message - rates.alpha();
-                        Self { update: 0.0, beside: sum + update, after: rates.alpha() + message + served }
+                        let after = rates.alpha() + message + served;
+                        Self { beside: sum + update, ..Self::after(after, DOWN_AND_UP) }
                     }
-                    SyncVariant::FirstWorker => Self::after(served + update),
-                    SyncVariant::Overlapped => Self::beside(tree.seconds_both_ways(rates, &parts, update)),
+                    SyncVariant::FirstWorker => Self::after(served + update, DOWN_AND_UP),
+                    SyncVariant::Overlapped => {
+                        let both = tree.seconds_both_ways(rates, &parts, update);
+                        Self::beside(both, "Pipe-SGD Eq. 4, SC17's log P both ways at once")
+                    }
                 })
             }
             Strategy::AsyncSgd { .. }

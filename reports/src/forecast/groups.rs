@@ -16,7 +16,7 @@
 //! (N + n) W beta / s, without groups what `ps-sync` costs; layers that travel there one by one have no model.
 
 use super::computing::{Computing, LayerTimes, PassTimes};
-use super::equation::{Messages, equation};
+use super::layers::planned_in_time;
 use super::messages::{MessageTime, Sent, gradient, servers};
 use super::{Forecast, NoModel, no_model};
 use predict::elastic;
@@ -59,7 +59,13 @@ pub(super) fn forecast(
     let passes = groups.divided(computing.pass_times(spec), computing);
     let (communication, step) = groups.step(passes, computing)?;
     let speed_up = f64::from(workers.get()) * computing.step / step;
-    Ok(Forecast { passes, communication, step, equation: equation(spec, Messages::One), speed_up })
+    Ok(Forecast {
+        passes,
+        communication,
+        step,
+        equation: "exchanges within groups, averages between them",
+        speed_up,
+    })
 }
 
 impl Groups<'_> {
@@ -201,6 +207,7 @@ impl Groups<'_> {
         if self.spec.strategy.averages_through_servers() {
             return no_model("layers of `gmp` that travel to servers one by one");
         }
+        planned_in_time(self.spec)?;
         self.scheduled(passes, computing, within + earlier, &sections)
     }
 
@@ -239,10 +246,10 @@ impl Groups<'_> {
             Schedule::Merged => schedule::merged(&profile, costs),
             Schedule::MergedExact => schedule::merged_exact(&profile, costs),
         };
-        let seconds = |section: usize, bytes: u64| {
-            sections.get(section).or(sections.last()).map_or(0.0, |section| section.time.seconds(bytes))
-        };
-        let line = TimeLine::timed(&profile, &grouping, seconds).map_err(|error| wrong(&error))?;
+        // A profile divided at the ends of the sections has as many.
+        let line =
+            TimeLine::timed(&profile, &grouping, |section, bytes| sections[section].time.seconds(bytes));
+        let line = line.map_err(|error| wrong(&error))?;
         let sent: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
         Ok((before + sent, line.iteration + passes.update))
     }

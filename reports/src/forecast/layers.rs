@@ -1,14 +1,13 @@
 //! The step of gradients that travel layer by layer while others are computed.
 
 use super::computing::{Computing, LayerTimes, PassTimes};
-use super::equation::{Messages, equation};
 use super::messages::{MessageTime, Sent, gradient, servers};
 use super::{Forecast, NoModel, no_model};
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, Grouping, LayerTime, StepProfile, TimeLine};
 use predict::servers::{Bucket, ServerShare, step};
-use recipe::{RunSpec, Schedule, Strategy, WeightedLayer};
+use recipe::{ExchangeThrough, Role, RunSpec, Schedule, Strategy, WeightedLayer};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -24,26 +23,27 @@ enum Way {
 
 impl Way {
     fn of(strategy: &Strategy) -> Result<Self, NoModel> {
-        match strategy {
-            Strategy::DSync => Ok(Self::AllReduces),
-            Strategy::PipeSgd { depth, .. } => Ok(if *depth > 1 { Self::Pipeline } else { Self::AllReduces }),
-            Strategy::PsSync => Ok(Self::Servers),
-            Strategy::AsyncSgd { .. }
-            | Strategy::AsyncMsgd { .. }
-            | Strategy::HogwildSgd { .. }
-            | Strategy::EasgdOriginal { .. }
-            | Strategy::EasgdSync { .. }
-            | Strategy::EasgdAsync { .. }
-            | Strategy::MeasgdAsync { .. }
-            | Strategy::EasgdHogwild { .. }
-            | Strategy::Eamsgd { .. }
-            | Strategy::LocalSgd { .. }
-            | Strategy::Slowmo { .. }
-            | Strategy::Gmp { .. }
-            | Strategy::DPsgd { .. }
-            | Strategy::AdPsgd { .. }
-            | Strategy::Sgp
-            | Strategy::Custom { .. } => no_model(format_args!("layers of `{}` one by one", strategy.kind())),
+        match strategy.kind().profile().exchange {
+            ExchangeThrough::AllReduce => {
+                let pipelined = matches!(strategy, Strategy::PipeSgd { depth: 2.., .. });
+                Ok(if pipelined { Self::Pipeline } else { Self::AllReduces })
+            }
+            ExchangeThrough::SyncServer => Ok(Self::Servers),
+            ExchangeThrough::AsyncServer | ExchangeThrough::Centre | ExchangeThrough::Neighbours => {
+                no_model(format_args!("layers of `{}` one by one", strategy.kind()))
+            }
+        }
+    }
+
+    /// The equations of the step, in words.
+    fn equation(&self, schedule: Schedule) -> &'static str {
+        match (self, schedule) {
+            (Self::AllReduces, Schedule::Single | Schedule::PerLayer) => "MG-WFBP Eq. 6 to 8",
+            (Self::AllReduces, Schedule::Fixed { .. } | Schedule::Merged | Schedule::MergedExact) => {
+                "MG-WFBP Eq. 19 to 21"
+            }
+            (Self::Pipeline, _) => "Pipe-SGD Eq. 4, sum of the messages",
+            (Self::Servers, _) => "messages one by one through the servers",
         }
     }
 }
@@ -72,25 +72,31 @@ pub(super) fn forecast(
     computing: &Computing,
 ) -> Result<Forecast, NoModel> {
     let way = Way::of(&spec.strategy)?;
-    if plans(spec) && spec.steps().is_some_and(|steps| steps <= spec.communication.schedule.measured_steps())
-    {
-        return no_model(format_args!(
-            "`{}` in a training that is over before it has a plan",
-            spec.communication.schedule.kind()
-        ));
-    }
+    planned_in_time(spec)?;
     let layers = spec.model.weighted_layers();
     let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);
     let profile = profile(forward, &layers, &backward)?;
     let of_layers = Layers { spec, rates, workers, update, profile };
-    let passes = computing.pass_times(spec);
+    let (passes, equation) = (computing.pass_times(spec), way.equation(spec.communication.schedule));
     let (passes, Seconds { communication, step }) = match way {
         Way::AllReduces => (passes, of_layers.all_reduces()?),
         Way::Pipeline => (passes, of_layers.pipeline(computing.step)?),
         Way::Servers => (PassTimes { update: 0.0, ..passes }, of_layers.servers()?),
     };
     let speed_up = f64::from(workers.get()) * computing.step / step;
-    Ok(Forecast { passes, communication, step, equation: equation(spec, Messages::Several), speed_up })
+    Ok(Forecast { passes, communication, step, equation, speed_up })
+}
+
+/// Refuses a plan that is never made.
+pub(super) fn planned_in_time(spec: &RunSpec) -> Result<(), NoModel> {
+    let schedule = spec.communication.schedule;
+    if plans(spec) && spec.steps().is_some_and(|steps| steps <= schedule.measured_steps()) {
+        return no_model(format_args!(
+            "`{}` in a training that is over before it has a plan",
+            schedule.kind()
+        ));
+    }
+    Ok(())
 }
 
 /// Bytes of each part in which a whole model travels, that of the last layers first.
@@ -103,10 +109,11 @@ pub(super) fn parts(spec: &RunSpec) -> Result<Vec<u64>, NoModel> {
     Ok(line.messages.iter().map(|message| message.bytes).filter(|bytes| *bytes > 0).collect())
 }
 
-/// Whether the schedule leaves a whole model in one part: so it does between fewer than two workers, with a model of one layer, and in
-/// buckets that hold all of it.
+/// Whether the schedule leaves a whole model in one part: so it does for a worker alone, with fewer weights than servers, with one layer, and
+/// in buckets that hold all of it.
 pub(super) fn travels_whole(spec: &RunSpec) -> Result<bool, NoModel> {
-    if spec.cluster.workers() < 2 {
+    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    if spec.cluster.workers() < 2 || spec.model.parameters() < servers {
         return Ok(true);
     }
     match spec.communication.schedule {

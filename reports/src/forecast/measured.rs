@@ -13,7 +13,7 @@ use super::{Computing, NoModel, Passes};
 use crate::{number_format, phase_shares};
 use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;
-use recipe::{Collective, Compression, ReduceOrder, RunSpec, Schedule, Strategy};
+use recipe::{Collective, Compression, ReduceOrder, RunSpec, Schedule, Sends, Strategy};
 use record::{HeldCost, Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
@@ -46,7 +46,7 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
         Err(NoModel("no equation has the copies between the host and a GPU".to_owned()))
     } else if matches!(spec.strategy, Strategy::Gmp { .. }) {
         Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
-    } else if servers_update(&spec.strategy) {
+    } else if spec.strategy.kind().profile().sends == Sends::Both {
         Err(NoModel("its servers made the updates, so that its workers' computing has none".to_owned()))
     } else if !spec.emulation.slow.is_empty() {
         Err(NoModel("some of its ranks were slowed down".to_owned()))
@@ -56,31 +56,6 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
         Ok(Computing { step, passes: Some(passes) })
     };
     Some(Measured { computing, rates })
-}
-
-/// Whether workers send gradients to servers, which change the weights.
-fn servers_update(strategy: &Strategy) -> bool {
-    match strategy {
-        Strategy::PsSync
-        | Strategy::AsyncSgd { .. }
-        | Strategy::AsyncMsgd { .. }
-        | Strategy::HogwildSgd { .. } => true,
-        Strategy::DSync
-        | Strategy::PipeSgd { .. }
-        | Strategy::EasgdOriginal { .. }
-        | Strategy::EasgdSync { .. }
-        | Strategy::EasgdAsync { .. }
-        | Strategy::MeasgdAsync { .. }
-        | Strategy::EasgdHogwild { .. }
-        | Strategy::Eamsgd { .. }
-        | Strategy::LocalSgd { .. }
-        | Strategy::Slowmo { .. }
-        | Strategy::Gmp { .. }
-        | Strategy::DPsgd { .. }
-        | Strategy::AdPsgd { .. }
-        | Strategy::Sgp
-        | Strategy::Custom { .. } => false,
-    }
 }
 
 /// Why a run has no cost of messages.
@@ -245,6 +220,15 @@ mod tests {
         let predicted = forecast(&spec, link, &computing).unwrap();
         assert!((predicted.step - (free + passes.update)).abs() < 1e-12, "{predicted:?} {free}");
         assert!((predicted.compute() - computing.step).abs() < 1e-15);
+    }
+
+    #[test]
+    fn workers_whose_servers_update_tell_no_computing() {
+        let (mut spec, attempt) = run(Collective::Ring, ReduceOrder::Ring);
+        spec.strategy = Strategy::PsSync;
+        assert!(measured(&spec, &attempt).unwrap().computing.unwrap_err().0.contains("servers"));
+        spec.strategy = Strategy::LocalSgd { period: 4 };
+        assert!(measured(&spec, &attempt).unwrap().computing.is_ok());
     }
 
     #[test]

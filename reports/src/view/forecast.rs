@@ -17,12 +17,8 @@ const CLOSE: f64 = 0.1;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
-    pub(crate) figure: Figure,
-    pub(crate) frame: Frame,
-    /// Equal times, and the edges of the band around them.
-    pub(crate) diagonal: String,
-    pub(crate) band: String,
-    pub(crate) points: Vec<Point>,
+    /// `None` where no arm is predicted.
+    pub(crate) chart: Option<Plot>,
     pub(crate) rows: Vec<Row>,
     pub(crate) has_conditions: bool,
     /// Order and regret, a sentence each.
@@ -31,6 +27,17 @@ pub(crate) struct Section {
     pub(crate) probes: Vec<String>,
     /// Why arms are missing; empty where none is.
     pub(crate) missing: Vec<String>,
+}
+
+/// Predicted against measured step times.
+#[derive(Debug, Serialize)]
+pub(crate) struct Plot {
+    pub(crate) figure: Figure,
+    pub(crate) frame: Frame,
+    /// Equal times, and the edges of the band around them.
+    pub(crate) diagonal: String,
+    pub(crate) band: String,
+    pub(crate) points: Vec<Point>,
 }
 
 #[derive(Debug, Serialize)]
@@ -118,45 +125,49 @@ impl Section {
             return None;
         }
         let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max);
-        let longest = longest.unwrap_or(1.0);
-        let unit = Unit::of_seconds(longest);
-        let page = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
-        let area = findings.sheet.square(page);
-        let x = Scale::new(0.0..=longest * 1.05, area.left..=area.right, unit.factor);
-        let y = Scale::new(0.0..=longest * 1.05, area.bottom..=area.top, unit.factor);
-        let labels =
-            [format!("predicted step time ({})", unit.name), format!("measured step time ({})", unit.name)];
-        let end = longest * 1.05;
-        let place = |predicted: f64, measured: f64| {
-            format!("{} {}", coordinate(x.at(predicted)), coordinate(y.at(measured)))
-        };
+        let unit = longest.map(Unit::of_seconds);
+        let min_effect = findings.rows().plan.report.min_effect;
         Some(Self {
-            figure: Figure {
-                id: "forecast".to_owned(),
-                title: "Predicted and measured step times".to_owned(),
-                description: description(&all),
-                reading: String::new(),
-                table: Table::default(),
-            },
-            frame: area.frame(&x, &y, labels),
-            diagonal: format!("M{}L{}", place(0.0, 0.0), place(end, end)),
-            band: format!(
-                "M{}L{}L{}Z",
-                place(0.0, 0.0),
-                place(end, end * (1.0 - CLOSE)),
-                place(end * (1.0 - CLOSE), end)
-            ),
-            points: all.iter().map(|found| point(found, &x, &y, unit)).collect(),
-            rows: all.iter().map(|found| row(found, unit)).collect(),
+            chart: longest.map(|longest| plot(findings, &all, longest)),
+            rows: unit.map_or_else(Vec::new, |unit| all.iter().map(|found| row(found, unit)).collect()),
             has_conditions: findings.has_conditions(),
-            findings: if all.is_empty() {
-                Vec::new()
-            } else {
-                sentences(&all, findings.rows().plan.report.min_effect, unit)
-            },
+            findings: unit.map_or_else(Vec::new, |unit| sentences(&all, min_effect, unit)),
             probes: probes(findings),
             missing,
         })
+    }
+}
+
+/// `longest` is the longest step, in seconds.
+fn plot(findings: &Findings, all: &[Compared<'_>], longest: f64) -> Plot {
+    let unit = Unit::of_seconds(longest);
+    let page = Area { width: 520.0, height: 400.0, left: 64.0, right: 508.0, top: 26.0, bottom: 352.0 };
+    let area = findings.sheet.square(page);
+    let end = longest * 1.05;
+    let x = Scale::new(0.0..=end, area.left..=area.right, unit.factor);
+    let y = Scale::new(0.0..=end, area.bottom..=area.top, unit.factor);
+    let labels =
+        [format!("predicted step time ({})", unit.name), format!("measured step time ({})", unit.name)];
+    let place = |predicted: f64, measured: f64| {
+        format!("{} {}", coordinate(x.at(predicted)), coordinate(y.at(measured)))
+    };
+    Plot {
+        figure: Figure {
+            id: "forecast".to_owned(),
+            title: "Predicted and measured step times".to_owned(),
+            description: description(all),
+            reading: String::new(),
+            table: Table::default(),
+        },
+        frame: area.frame(&x, &y, labels),
+        diagonal: format!("M{}L{}", place(0.0, 0.0), place(end, end)),
+        band: format!(
+            "M{}L{}L{}Z",
+            place(0.0, 0.0),
+            place(end, end * (1.0 - CLOSE)),
+            place(end * (1.0 - CLOSE), end)
+        ),
+        points: all.iter().map(|found| point(found, &x, &y, unit)).collect(),
     }
 }
 

@@ -134,3 +134,24 @@ fn hidden_communication_stands_beside_what_is_exposed() {
         assert!(page.contains(words), "the page does not say: {words}");
     }
 }
+
+/// Arms on an emulated network of which some, or none, have equations.
+#[test]
+fn what_is_not_predicted_has_a_reason_and_no_empty_chart() {
+    let on_network = |rows: &mut store::SweepRows, predicted: usize| {
+        for (number, cell) in rows.plan.cells.iter_mut().enumerate() {
+            let latency = std::time::Duration::from_millis(1);
+            cell.spec.emulation.network = Some(recipe::Network { bandwidth: 1_000_000, latency });
+            cell.spec.strategy =
+                if number < predicted { recipe::Strategy::DSync } else { recipe::Strategy::Sgp };
+        }
+    };
+    let some = changed(|rows| on_network(rows, 1));
+    assert!(some.contains("id=\"forecast-title\"") && some.contains("<td>Pipe-SGD Eq. 2</td>"));
+    assert!(some.contains("no model of <code>sgp</code>"));
+    let none = changed(|rows| on_network(rows, 0));
+    assert!(
+        none.contains("<h2>Predicted and measured</h2>") && none.contains("no model of <code>sgp</code>")
+    );
+    assert!(!none.contains("id=\"forecast-title\"") && !none.contains("Pipe-SGD Eq."));
+}

@@ -45,8 +45,8 @@ const STEPS: [usize; 2] = [16, 16];
 
 /// The step of `workers` workers that exchange these buckets in their order.
 pub fn step(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> ServedStep {
-    let servers = buckets.iter().flat_map(|bucket| &bucket.parts).map(|part| part.server + 1).max();
-    let mut run = Run::new(rates, workers.get() as usize, servers.unwrap_or(0));
+    let servers = buckets.iter().flat_map(|bucket| &bucket.parts).map(|part| part.server + 1);
+    let mut run = Run::new(rates, workers.get() as usize, servers.fold(0, usize::max));
     let [opening, counted] = STEPS;
     run.steps(opening, buckets);
     let (begun, before) = (run.begun(), run.exchanging);

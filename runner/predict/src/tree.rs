@@ -87,7 +87,7 @@ impl RootedTree {
     /// Seconds until the sum of a subtree is complete whose place has the vector.
     fn whole_below(&self, place: usize, vector: &Vector) -> f64 {
         let received = vec![0.0; vector.transfers.len()];
-        self.complete(place, &received, vector).last().copied().unwrap_or(0.0)
+        latest(&self.complete(place, &received, vector))
     }
 
     /// When each part of the sum of a subtree is complete, if its place has received those of the vector at `received`.
@@ -103,7 +103,7 @@ impl RootedTree {
             }
         }
         arriving.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let whole = received.last().copied().unwrap_or(0.0);
+        let whole = latest(received);
         let mut link = whole;
         let mut summed = vec![whole; vector.transfers.len()];
         for (first, part) in arriving {
@@ -150,6 +150,11 @@ impl Vector {
         }
         arrivals
     }
+}
+
+/// When the last part is there; at once, if there is none.
+fn latest(parts: &[f64]) -> f64 {
+    parts.iter().copied().fold(0.0, f64::max)
 }
 
 /// The largest subtree first.

@@ -327,9 +327,10 @@ fn cells(plan: &Plan, row: &Row<'_>, conditions: bool, reasons: &[&str]) -> Vec<
             cells.push(format!("{:.digits$}", forecast.speed_up).into());
         }
         Err(NoModel(reason)) => {
-            let number = reasons.iter().position(|known| known == reason).unwrap_or(0) + 1;
+            let number = reasons.iter().position(|known| known == reason);
+            let number = number.map_or_else(|| "-".to_owned(), |number| format!("[{}]", number + 1));
             cells.extend(["-"; 3].map(|text| TableCell::styled(FAINT, text)));
-            cells.push(TableCell::styled(FAINT, format!("[{number}]")));
+            cells.push(TableCell::styled(FAINT, number));
         }
     }
     cells

@@ -235,6 +235,13 @@ fn impossible_strategies() {
                 ],
             ),
             (
+                "a warm-up of more epochs than steps",
+                &[
+                    "[train]\nglobal-batch = 100\nsteps = 20",
+                    "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 1",
+                ],
+            ),
+            (
                 "an endless warm-up",
                 &[
                     "[[strategy]]\nkind = \"pipe-sgd\"\nwarmup-epochs = 5",
