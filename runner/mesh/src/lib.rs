@@ -17,6 +17,7 @@ mod fork;
 mod handshake;
 mod inventory;
 mod message;
+mod relayed;
 mod shared_memory;
 mod socket;
 mod socket_buffers;
@@ -40,6 +41,7 @@ pub mod fuzz_targets {
     pub use crate::control::control_message;
     pub use crate::data::data_frames;
 }
+pub use relayed::RelayedTcp;
 pub use socket_buffers::size_send_buffer;
 pub use timer::PreciseTimer;
 pub use wire_format::wire_format;

@@ -3,8 +3,8 @@
 
 use super::attempt::HostedAttempt;
 use crate::channel::{Destination, FromAgent, Outlet, Route, Streams};
-use mesh::Secret;
 use mesh::door::{HANDSHAKE_TIME, Knock, admit, knock};
+use mesh::{RelayedTcp, Secret};
 use record::Rank;
 use std::collections::VecDeque;
 use std::io;
@@ -252,9 +252,10 @@ pub(super) async fn probe(
 }
 
 /// Copies bytes both ways until either end closes.
-async fn join(mut socket: UnixStream, mut stream: TcpStream) {
+async fn join(mut socket: UnixStream, stream: TcpStream) {
     // Small messages must not wait for large ones.
     let _ = stream.set_nodelay(true);
+    let mut stream = RelayedTcp::new(stream);
     let _ = copy_bidirectional_with_sizes(&mut socket, &mut stream, BUFFER, BUFFER).await;
 }
 

@@ -1,0 +1,219 @@
+//! The TCP end of a relayed connection between sockets of ZeroMQ: what arrives is read in large pieces.
+//!
+//! A card hands over a few frames at a time. A relay that wakes for each of them, and wakes its rank, takes as much of a core as the
+//! network itself. ZMTP (ZeroMQ RFC 23) sends the length of a frame before it, so that the relay knows how much must follow: the system wakes
+//! it when [`PIECE`] bytes are there, and never later than at the end of the frame.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Bytes that a relay waits for at most.
+const PIECE: u64 = 128 << 10;
+/// Bytes before the first frame.
+const GREETING: u64 = 64;
+/// Of a frame's first byte: its length has eight bytes, not one.
+const LONG: u8 = 2;
+
+/// A TCP stream that carries ZMTP and is only relayed.
+#[derive(Debug)]
+pub struct RelayedTcp {
+    stream: TcpStream,
+    frames: Frames,
+    /// Bytes that the system waits for before it reports any.
+    awaited: u64,
+}
+
+impl RelayedTcp {
+    /// Of a stream on which nothing of ZMTP has been read.
+    pub fn new(stream: TcpStream) -> Self {
+        Self { stream, frames: Frames::default(), awaited: 1 }
+    }
+
+    /// Waits for as much as surely comes. Where the system refuses that, smaller pieces do.
+    fn wait_for_piece(&mut self) {
+        let piece = self.frames.left().clamp(1, PIECE);
+        if piece != self.awaited && set_receive_low_water(&self.stream, piece).is_ok() {
+            self.awaited = piece;
+        }
+    }
+}
+
+impl AsyncRead for RelayedTcp {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let own = self.get_mut();
+        let before = into.filled().len();
+        let polled = Pin::new(&mut own.stream).poll_read(cx, into);
+        if polled.is_ready() {
+            own.frames.pass(&into.filled()[before..]);
+            own.wait_for_piece();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for RelayedTcp {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Where a stream of ZMTP stands.
+#[derive(Clone, Copy, Debug)]
+enum Frames {
+    /// The rest of the greeting or of a frame's content, in bytes.
+    Content { left: u64 },
+    /// A frame begins.
+    Begin,
+    /// The length of a frame: bytes that follow, and its value so far.
+    Length { bytes: u8, known: u64 },
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self::Content { left: GREETING }
+    }
+}
+
+impl Frames {
+    /// Bytes that must follow.
+    fn left(self) -> u64 {
+        match self {
+            Self::Content { left } => left,
+            Self::Begin => 1,
+            Self::Length { bytes, .. } => u64::from(bytes),
+        }
+    }
+
+    /// Moves past these bytes.
+    fn pass(&mut self, mut bytes: &[u8]) {
+        while let Some((first, rest)) = bytes.split_first() {
+            (*self, bytes) = match *self {
+                Self::Content { left } if left > bytes.len() as u64 => {
+                    (Self::Content { left: left - bytes.len() as u64 }, &[][..])
+                }
+                Self::Content { left } => (Self::Begin, &bytes[left as usize..]),
+                Self::Begin => {
+                    (Self::Length { bytes: if first & LONG == 0 { 1 } else { 8 }, known: 0 }, rest)
+                }
+                Self::Length { bytes: 1, known } => (Self::of_length(known << 8 | u64::from(*first)), rest),
+                Self::Length { bytes, known } => {
+                    (Self::Length { bytes: bytes - 1, known: known << 8 | u64::from(*first) }, rest)
+                }
+            };
+        }
+    }
+
+    fn of_length(left: u64) -> Self {
+        if left == 0 { Self::Begin } else { Self::Content { left } }
+    }
+}
+
+/// Has the system report bytes that arrive from this many on, or the end of the stream.
+fn set_receive_low_water(stream: impl AsFd, bytes: u64) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    #[expect(unsafe_code, reason = "no safe crate of ours sets this option")]
+    // SAFETY: the descriptor is open while `stream` lives, and the option is a number of this size.
+    let result = unsafe {
+        libc::setsockopt(
+            stream.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// A frame of `length` bytes as ZMTP sends it.
+    fn frame(length: usize) -> Vec<u8> {
+        let mut bytes = if length > 255 { vec![LONG] } else { vec![0, length as u8] };
+        if length > 255 {
+            bytes.extend((length as u64).to_be_bytes());
+        }
+        bytes.resize(bytes.len() + length, 0xff);
+        bytes
+    }
+
+    proptest! {
+        /// Wherever a stream is cut: what must follow ends with a frame, or with a part of its head.
+        #[test]
+        fn no_more_is_awaited_than_follows(
+            lengths in prop::collection::vec(prop_oneof![0..4_usize, 250..260_usize, 1000..70_000_usize], 0..6),
+            cuts in prop::collection::vec(1..3000_usize, 1..20),
+        ) {
+            let mut stream = vec![0xff; 64];
+            // Where the greeting, each head's first byte, each length and each content ends.
+            let mut ends = vec![64];
+            for length in &lengths {
+                let head = frame(*length).len() - length;
+                ends.extend([stream.len() + 1, stream.len() + head, stream.len() + head + length]);
+                stream.extend(frame(*length));
+            }
+            let (mut frames, mut at) = (Frames::default(), 0);
+            for cut in cuts.iter().cycle() {
+                let end = (at + cut).min(stream.len());
+                frames.pass(&stream[at..end]);
+                at = end;
+                if at == stream.len() {
+                    break;
+                }
+                let next = ends.iter().find(|next| **next > at).expect("the stream is not over");
+                prop_assert_eq!(frames.left(), (next - at) as u64);
+            }
+            prop_assert_eq!(frames.left(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_relay_wakes_for_large_pieces_and_for_the_end_of_a_frame() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut sender = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut relayed = RelayedTcp::new(listener.accept().await.unwrap().0);
+        let mut buffer = vec![0; 256 << 10];
+        let piece = PIECE as usize;
+        let content = piece + (16 << 10);
+        let mut stream = vec![0xff; 64];
+        stream.extend(frame(content));
+        let head = stream.len() - content;
+
+        sender.write_all(&stream[..head + 100]).await.unwrap();
+        assert_eq!(relayed.read(&mut buffer).await.unwrap(), head + 100);
+        let (some, rest) = stream[head + 100..].split_at(1000);
+        sender.write_all(some).await.unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(50), relayed.read(&mut buffer)).await;
+        assert!(early.is_err(), "{early:?}");
+        sender.write_all(&rest[..piece - 1000]).await.unwrap();
+        assert!(relayed.read(&mut buffer).await.unwrap() >= piece);
+        // The end of the frame is less than a piece, and a new frame may be of one byte.
+        sender.write_all(&rest[piece - 1000..]).await.unwrap();
+        assert_eq!(relayed.read(&mut buffer).await.unwrap(), content - 100 - piece);
+        sender.write_all(&[0]).await.unwrap();
+        assert_eq!(relayed.read(&mut buffer).await.unwrap(), 1);
+        // A peer that ends in the middle of a frame is noticed.
+        sender.write_all(&[200]).await.unwrap();
+        assert_eq!(relayed.read(&mut buffer).await.unwrap(), 1);
+        drop(sender);
+        assert_eq!(relayed.read(&mut buffer).await.unwrap(), 0);
+    }
+}
