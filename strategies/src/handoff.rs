@@ -3,6 +3,7 @@
 use crate::runtime::{Bell, Shared};
 use crate::{Lane, StepError};
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A queue of work between two lanes of a rank. The lane that serves it takes the work in the order in which it was
@@ -81,5 +82,12 @@ impl<Out, Back> Handoff<Out, Back> {
     /// For the serving lane: the result of a request.
     pub fn reply(&self, Ticket(number): Ticket, result: Back) {
         self.state.change(|state| state.done.insert(number, result));
+    }
+}
+
+impl<Out> Handoff<Out, Infallible> {
+    /// Sends work of which no result comes back.
+    pub fn hand_on(&self, work: Out) {
+        let _never_fetched = self.send(work);
     }
 }

@@ -1,12 +1,12 @@
 //! The step of gradients that travel layer by layer while others are computed.
 
 use super::computing::{Computing, LayerTimes, PassTimes};
-use super::messages::{MessageTime, Sent, gradient, servers};
+use super::messages::{MessageTime, Sent, fitted, gradient, servers};
 use super::{Forecast, NoModel, no_model};
 use predict::linear::Linear;
 use predict::network::LinkRates;
 use predict::schedule::{self, Grouping, LayerTime, StepProfile, TimeLine};
-use predict::servers::{Bucket, ServerShare, step};
+use predict::servers::{Bucket, ServerShare, messages, step};
 use recipe::{ExchangeThrough, Role, RunSpec, Schedule, Strategy, WeightedLayer};
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl Way {
                 "MG-WFBP Eq. 19 to 21"
             }
             (Self::Pipeline, _) => "Pipe-SGD Eq. 4, sum of the messages",
-            (Self::Servers, _) => "messages one by one through the servers",
+            (Self::Servers, _) => "messages through the servers",
         }
     }
 }
@@ -172,16 +172,23 @@ impl Layers<'_> {
     }
 
     fn servers(&self) -> Result<Seconds, NoModel> {
-        if plans(self.spec) {
-            // Workers follow each other through the servers, which no line in the bytes of a message has: groups that the line takes for equal
-            // differ by up to a fifth, and which of them is planned hangs on a latency.
-            return no_model(format_args!(
-                "`{}` through servers; `per-layer`, `fixed` and `single` have one",
-                self.spec.communication.schedule.kind()
-            ));
-        }
-        let found = step(self.rates, self.workers, &self.buckets(&self.grouping(Linear::constant(0.0)))?);
+        let line = if plans(self.spec) { self.planned_for_servers()? } else { Linear::constant(0.0) };
+        let found = step(self.rates, self.workers, &self.buckets(&self.grouping(line))?);
         Ok(Seconds { communication: found.exchanging, step: found.step })
+    }
+
+    /// The line that a plan takes messages through servers for. It is made from steps in which they leave after the backward pass, in some
+    /// those of each layer, in others all layers in one.
+    fn planned_for_servers(&self) -> Result<Linear, NoModel> {
+        let mut probes = Vec::new();
+        for grouping in [schedule::per_layer(&self.profile), schedule::single(&self.profile)] {
+            let held = |bucket| Bucket { computed: 0.0, ..bucket };
+            let buckets: Vec<Bucket> = self.buckets(&grouping)?.into_iter().map(held).collect();
+            let bytes = |bucket: &Bucket| bucket.parts.iter().map(|part| part.weights).sum::<f64>() as u64;
+            let seconds = messages(self.rates, self.workers, &buckets);
+            probes.extend(buckets.iter().map(bytes).zip(seconds));
+        }
+        Ok(fitted(probes.into_iter()))
     }
 
     /// What travels in these groups of layers.

@@ -132,7 +132,7 @@ impl MessageTime {
 }
 
 /// The line that a plan makes of messages of these bytes and seconds. Where all have one size, none is needed.
-fn fitted(messages: impl Iterator<Item = (u64, f64)>) -> Linear {
+pub(super) fn fitted(messages: impl Iterator<Item = (u64, f64)>) -> Linear {
     let probes = messages.filter(|(bytes, _)| *bytes > 0).map(|(bytes, seconds)| Probe { bytes, seconds });
     let probes: Vec<Probe> = probes.collect();
     let mean = || probes.iter().map(|probe| probe.seconds).sum::<f64>() / probes.len().max(1) as f64;

@@ -1,7 +1,7 @@
 //! Synchronous SGD through parameter servers, bucket by bucket, step after step.
 //!
-//! A worker exchanges one bucket at a time: its part of the gradient goes up to the servers that hold it, and new weights come down, before
-//! the next bucket leaves. A server adds the gradients of all workers, updates, and sends the weights to one worker after the other; so
+//! A worker sends its part of each bucket, as soon as it is computed, to the servers that hold it, also while weights of earlier buckets are
+//! on their way. A server adds the gradients of all workers, updates, and sends the weights to one worker after the other; so
 //! the workers begin the next step one after the other, and send their gradients one after the other, too. A message takes
 //! alpha + beta M; those that leave a rank, and those that arrive at one, share its link and follow each other. The messages of a single
 //! bucket take what [`crate::elastic::servers`] has.
@@ -36,7 +36,7 @@ pub struct ServerShare {
 pub struct ServedStep {
     /// All of it.
     pub step: f64,
-    /// From when a bucket leaves until its weights are there: the sum over the buckets, the mean over the workers.
+    /// While a bucket is on its way or its weights are, the mean over the workers.
     pub exchanging: f64,
 }
 
@@ -45,8 +45,7 @@ const STEPS: [usize; 2] = [16, 16];
 
 /// The step of `workers` workers that exchange these buckets in their order.
 pub fn step(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> ServedStep {
-    let servers = buckets.iter().flat_map(|bucket| &bucket.parts).map(|part| part.server + 1);
-    let mut run = Run::new(rates, workers.get() as usize, servers.fold(0, usize::max));
+    let mut run = Run::of(rates, workers, buckets);
     let [opening, counted] = STEPS;
     run.steps(opening, buckets);
     let (begun, before) = (run.begun(), run.exchanging);
@@ -80,28 +79,71 @@ impl Link {
     }
 }
 
-/// A rank.
+/// How long each bucket is on its way in a step that all workers begin together: from when it leaves, or those before it have come, until
+/// its weights are there. In seconds, of the slowest worker.
+pub fn messages(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> Vec<f64> {
+    let mut run = Run::of(rates, workers, buckets);
+    let mut longest = vec![0.0; buckets.len()];
+    for visits in run.step(buckets) {
+        let mut free = 0.0_f64;
+        for (longest, Visit { left, back }) in longest.iter_mut().zip(visits) {
+            *longest = f64::max(*longest, back - free.max(left));
+            free = back;
+        }
+    }
+    longest
+}
+
+/// A worker's bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// When a worker began its step.
-    begun: f64,
-    /// When it has nothing more to do for the bucket before.
-    free: f64,
-    link: Link,
+struct Visit {
+    /// When it leaves.
+    left: f64,
+    /// When its weights are there, and those of all before it.
+    back: f64,
+}
+
+/// A part of a bucket of a worker, on its way.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    worker: usize,
+    bucket: usize,
+    /// When its first byte arrives.
+    first: f64,
+    transfer: f64,
 }
 
 struct Run {
     rates: LinkRates,
-    workers: Vec<Place>,
-    servers: Vec<Place>,
+    workers: Vec<Worker>,
+    servers: Vec<Server>,
     /// Of all workers so far.
     exchanging: f64,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Worker {
+    /// When it began its step.
+    begun: f64,
+    link: Link,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    /// When it has nothing more to do for the buckets before.
+    free: f64,
+    link: Link,
+}
+
 impl Run {
-    fn new(rates: LinkRates, workers: usize, servers: usize) -> Self {
-        let places = |count| vec![Place::default(); count];
-        Self { rates, workers: places(workers), servers: places(servers), exchanging: 0.0 }
+    fn of(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> Self {
+        let servers = buckets.iter().flat_map(|bucket| &bucket.parts).map(|part| part.server + 1);
+        Self {
+            rates,
+            workers: vec![Worker::default(); workers.get() as usize],
+            servers: vec![Server::default(); servers.fold(0, usize::max)],
+            exchanging: 0.0,
+        }
     }
 
     /// When the last worker began its step.
@@ -111,56 +153,86 @@ impl Run {
 
     fn steps(&mut self, count: usize, buckets: &[Bucket]) {
         for _ in 0..count {
-            for bucket in buckets {
-                self.exchange(bucket);
-            }
-            for worker in &mut self.workers {
-                worker.begun = worker.free;
-            }
+            let visits = self.step(buckets);
+            self.exchanging += visits.iter().map(|visits| time_away(visits)).sum::<f64>();
         }
     }
 
-    fn exchange(&mut self, bucket: &Bucket) {
-        let mut up = vec![Vec::with_capacity(self.workers.len()); bucket.parts.len()];
-        for worker in &mut self.workers {
-            let sent = worker.free.max(worker.begun + bucket.computed);
-            self.exchanging -= sent;
-            for (part, up) in bucket.parts.iter().zip(&mut up) {
-                let leaves = worker.link.send(sent, self.rates.beta() * part.gradient);
-                up.push(leaves + self.rates.alpha());
+    /// A step of all workers: of each the visits of its buckets.
+    fn step(&mut self, buckets: &[Bucket]) -> Vec<Vec<Visit>> {
+        let left = |worker: &Worker| -> Vec<Visit> {
+            buckets.iter().map(|bucket| Visit { left: worker.begun + bucket.computed, back: 0.0 }).collect()
+        };
+        let mut visits: Vec<Vec<Visit>> = self.workers.iter().map(left).collect();
+        let up = self.send_gradients(buckets);
+        let down = self.serve(buckets, up);
+        for ((worker, visits), down) in self.workers.iter_mut().zip(&mut visits).zip(down) {
+            for message in in_order_of_arrival(down) {
+                let back = &mut visits[message.bucket].back;
+                *back = back.max(worker.link.receive(message.first, message.transfer));
+            }
+            for visit in visits {
+                worker.begun = worker.begun.max(visit.back);
+                visit.back = worker.begun;
             }
         }
-        let mut down = vec![Vec::with_capacity(bucket.parts.len()); self.workers.len()];
-        for (part, up) in bucket.parts.iter().zip(up) {
-            let transfer = self.rates.beta() * part.weights;
-            for (leaves, down) in self.serve(part, &up).into_iter().zip(&mut down) {
-                down.push((leaves + self.rates.alpha(), transfer));
-            }
-        }
-        for (worker, mut down) in self.workers.iter_mut().zip(down) {
-            down.sort_by(|one, other| one.0.total_cmp(&other.0));
-            for (first, transfer) in down {
-                worker.free = worker.link.receive(first, transfer);
-            }
-            self.exchanging += worker.free;
-        }
+        visits
     }
 
-    /// When the weights of a part leave for each worker; `up` is when the first byte of each worker's gradient comes.
-    fn serve(&mut self, part: &ServerShare, up: &[f64]) -> Vec<f64> {
-        let Some(server) = self.servers.get_mut(part.server) else { return Vec::new() };
-        let mut order: Vec<usize> = (0..up.len()).collect();
-        order.sort_by(|one, other| up[*one].total_cmp(&up[*other]));
-        let mut came = vec![0.0; up.len()];
-        for worker in order {
-            came[worker] = server.link.receive(up[worker], self.rates.beta() * part.gradient);
+    /// The gradients that each server gets.
+    fn send_gradients(&mut self, buckets: &[Bucket]) -> Vec<Vec<Message>> {
+        let mut up = vec![Vec::new(); self.servers.len()];
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            for (bucket, Bucket { computed, parts }) in buckets.iter().enumerate() {
+                for part in parts {
+                    let transfer = self.rates.beta() * part.gradient;
+                    let first = worker.link.send(worker.begun + computed, transfer) + self.rates.alpha();
+                    up[part.server].push(Message { worker: number, bucket, first, transfer });
+                }
+            }
         }
-        for arrival in came {
-            server.free = server.free.max(arrival) + self.rates.gamma() * part.gradient;
-        }
-        server.free += part.update;
-        up.iter().map(|_| server.link.send(server.free, self.rates.beta() * part.weights)).collect()
+        up
     }
+
+    /// The weights that each worker gets for these gradients.
+    fn serve(&mut self, buckets: &[Bucket], up: Vec<Vec<Message>>) -> Vec<Vec<Message>> {
+        let mut down = vec![Vec::new(); self.workers.len()];
+        for (number, (server, up)) in self.servers.iter_mut().zip(up).enumerate() {
+            let mut came = vec![vec![0.0; self.workers.len()]; buckets.len()];
+            for message in in_order_of_arrival(up) {
+                came[message.bucket][message.worker] = server.link.receive(message.first, message.transfer);
+            }
+            for (bucket, (Bucket { parts, .. }, came)) in buckets.iter().zip(came).enumerate() {
+                for part in parts.iter().filter(|part| part.server == number) {
+                    for arrival in &came {
+                        server.free = server.free.max(*arrival) + self.rates.gamma() * part.gradient;
+                    }
+                    server.free += part.update;
+                    let transfer = self.rates.beta() * part.weights;
+                    for (worker, down) in down.iter_mut().enumerate() {
+                        let first = server.link.send(server.free, transfer) + self.rates.alpha();
+                        down.push(Message { worker, bucket, first, transfer });
+                    }
+                }
+            }
+        }
+        down
+    }
+}
+
+fn in_order_of_arrival(mut messages: Vec<Message>) -> Vec<Message> {
+    messages.sort_by(|one, other| one.first.total_cmp(&other.first));
+    messages
+}
+
+/// Seconds in which at least one of these buckets is on its way.
+fn time_away(visits: &[Visit]) -> f64 {
+    let (mut away, mut free) = (0.0, f64::NEG_INFINITY);
+    for Visit { left, back } in visits {
+        away += back - left.max(free);
+        free = *back;
+    }
+    away
 }
 
 #[cfg(test)]
@@ -208,9 +280,10 @@ mod tests {
         assert!((found.step - (100.0 + 2.0 * (1.0 + 32.0) + 3.0)).abs() < 1e-9, "{found:?}");
         // Each bucket up and down with its update.
         assert!((found.exchanging - (2.0 * 17.0 + 2.0 * 33.0 + 6.0)).abs() < 1e-9, "{found:?}");
-        // Computed at once, the second waits for the first.
+        // Computed at once, the second follows the first: up behind its 16 seconds, and down when it has its own 32 and its update.
         let at_once = step(rates(), number(1), &[bucket(10.0, 1.0), bucket(10.0, 2.0)]);
-        assert!((at_once.step - (10.0 + found.exchanging)).abs() < 1e-9, "{at_once:?}");
+        assert!((at_once.step - (10.0 + 16.0 + 33.0 + 3.0 + 33.0)).abs() < 1e-9, "{at_once:?}");
+        assert!((at_once.exchanging - (at_once.step - 10.0)).abs() < 1e-9, "{at_once:?}");
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub enum LaneId {
     Compute,
     /// Communicates for the compute lane of the same rank.
     Communication,
+    /// Receives weights from servers while the communication lane of the same rank sends gradients.
+    Weights,
     /// Serves all workers.
     Clients,
     /// Serves the worker of this rank.
@@ -101,7 +103,12 @@ impl LaneId {
     pub fn serves(self) -> bool {
         match self {
             Self::Clients | Self::Client(_) | Self::Service(_) => true,
-            Self::Compute | Self::Communication | Self::Count(_) | Self::Announcer | Self::Snapshot => false,
+            Self::Compute
+            | Self::Communication
+            | Self::Weights
+            | Self::Count(_)
+            | Self::Announcer
+            | Self::Snapshot => false,
         }
     }
 }
@@ -111,6 +118,7 @@ impl fmt::Display for LaneId {
         match self {
             Self::Compute => write!(out, "compute"),
             Self::Communication => write!(out, "communication"),
+            Self::Weights => write!(out, "weights"),
             Self::Clients => write!(out, "clients"),
             Self::Client(rank) => write!(out, "client {rank}"),
             Self::Count(rank) => write!(out, "count {rank}"),

@@ -11,7 +11,8 @@
 //!
 //! Sent per step: one gradient up and one model down per worker. The gradient is coded, the model only with
 //! `compression.parameters`; the server keeps its weights as they are. With a schedule of layers both travel bucket by bucket, each
-//! as soon as its gradient is there; the server learns the sizes from the first worker's messages.
+//! as soon as its gradient is there, also while weights of earlier buckets are on their way; the server learns the sizes from the first
+//! worker's messages.
 //!
 //! Departures: the paper sums gradients; here they are averaged over samples. The server adds in rank order,
 //! not in order of arrival. The weights may be divided among several servers, each of which does the same to its part. The run is

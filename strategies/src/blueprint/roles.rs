@@ -13,8 +13,8 @@ use crate::group::Group;
 use crate::runtime::Runtime;
 use crate::schedule::GradientLane;
 use crate::server::{
-    Adder, AdderScope, BucketLane, Centre, Client, Elastic, ServerState, Shards, SnapshotLane, TrainingEnd,
-    WorkerClocks,
+    Adder, AdderScope, Centre, Client, Elastic, GradientsLane, SentBuckets, ServerState, Shards,
+    SnapshotLane, TrainingEnd, WeightsLane, WorkerClocks,
 };
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{Compression, ModelPartition, Serve, Strategy as Kind};
@@ -47,7 +47,10 @@ impl Blueprint {
                 match lane {
                     GradientLane::Compute => roles,
                     GradientLane::Communication => {
-                        Roles { services: vec![Box::new(BucketLane::new(comm.clone(), shards))], ..roles }
+                        let sent = SentBuckets::new(runtime.bell(format!("sent buckets of rank {rank}")));
+                        let sending = GradientsLane::new(comm.clone(), sent.clone(), shards);
+                        let receiving = WeightsLane::new(comm.clone(), sent, shards);
+                        Roles { services: vec![Box::new(sending), Box::new(receiving)], ..roles }
                     }
                 }
             }

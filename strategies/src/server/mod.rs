@@ -5,7 +5,7 @@
 //! training ends is decided here.
 
 pub(crate) mod adder;
-mod bucket_lane;
+mod bucket_lanes;
 mod client;
 mod elastic_client;
 mod exchange_lane;
@@ -17,7 +17,7 @@ mod state;
 mod worker_clocks;
 
 pub use adder::{Adder, AdderScope};
-pub use bucket_lane::BucketLane;
+pub use bucket_lanes::{GradientsLane, SentBuckets, WeightsLane};
 pub use client::{Client, Push};
 pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, drawn, pulled};
 pub use exchange_lane::{CentrePart, Exchange, ExchangeLane, Exchanges, Visit};

@@ -311,9 +311,12 @@ impl WorkerContext {
             });
         }
         let mut arrived = Vec::with_capacity(sent.len());
+        let mut free = Nanos(0);
         for bucket in sent {
             let (part, time) = self.wait_bucket(bucket)?;
-            measured.messages.extend(time.map(|[began, ended]| ended.since(began)));
+            // Through servers, a message leaves while those before it are on their way: it takes what it comes later than they.
+            measured.messages.extend(time.map(|[began, ended]| ended.since(began.max(free))));
+            free = time.map_or(free, |[_, ended]| ended);
             arrived.push(Bucket::Arrived(part));
         }
         let Some(mut planner) = self.exchange.planner.take() else { return Ok(arrived) };

@@ -196,7 +196,7 @@ const SCHEDULES: [Schedule; 4] =
 fn layers_through_servers_are_predicted() {
     // The second has 78,500, 10,100, 20,200 and 2,010 weights.
     for (name, recipe) in [("five", of_five_layers()), ("four", of_layers(&[100, 100, 200, 10]))] {
-        for schedule in [Schedule::PerLayer, Schedule::Fixed { bytes: 40 << 10 }] {
+        for schedule in SCHEDULES {
             for workers in 1..=8 {
                 for servers in [1, 2, 3, 4, 8] {
                     let mut spec = spec_of(&recipe, Strategy::PsSync, workers, servers);

@@ -46,7 +46,6 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
         unknown_norm(kind, settings, schedule),
         weights_only(kind, settings, schedule),
         needs_whole_gradient(kind, settings, schedule),
-        planned_for_servers(kind, settings, schedule),
     ];
     all.into_iter().flatten().collect()
 }
@@ -136,17 +135,6 @@ fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Sched
             .at_option(place, "needs all of it")
             .cure("take the schedule `single`, or another compression"),
     )
-}
-
-/// Workers are served one after the other, which the line that a plan is made from does not have.
-fn planned_for_servers(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    (kind == StrategyKind::PsSync && schedule.measured_steps() > 0).then(|| {
-        let schedule = schedule.kind();
-        Finding::new("R232", format!("`{schedule}` may be slower than `single` through servers"))
-            .at_option(settings.span(KIND), "plans by what a message costs alone")
-            .at_option(settings.span(STRATEGY_KIND), "serves one worker after the other")
-            .cure("compare it with `single` and `per-layer`, or take `kind = \"d-sync\"`")
-    })
 }
 
 /// A warning about a plan that comes too late.

@@ -23,6 +23,7 @@ const COMMUNICATION: i64 = 100_000;
 const CLIENTS: i64 = 100_001;
 const ANNOUNCER: i64 = 100_002;
 const SNAPSHOT: i64 = 100_003;
+const WEIGHTS: i64 = 100_004;
 /// The code of `LaneId::Client(0)`.
 const CLIENT: i64 = 200_000;
 /// The code of `LaneId::Count(0)`.
@@ -36,6 +37,7 @@ pub(crate) fn lane_code(lane: LaneId) -> i64 {
         LaneId::Clients => CLIENTS,
         LaneId::Announcer => ANNOUNCER,
         LaneId::Snapshot => SNAPSHOT,
+        LaneId::Weights => WEIGHTS,
         LaneId::Client(rank) => CLIENT + i64::from(rank),
         LaneId::Count(rank) => COUNT + i64::from(rank),
         LaneId::Service(number) => SERVICE + i64::from(number),
@@ -51,6 +53,7 @@ pub(crate) fn lane_of(code: i64) -> Result<LaneId, StoreError> {
         CLIENTS => Some(LaneId::Clients),
         ANNOUNCER => Some(LaneId::Announcer),
         SNAPSHOT => Some(LaneId::Snapshot),
+        WEIGHTS => Some(LaneId::Weights),
         COUNT.. => numbered(COUNT).map(LaneId::Count),
         CLIENT.. => numbered(CLIENT).map(LaneId::Client),
         SERVICE.. => numbered(SERVICE).map(LaneId::Service),
@@ -211,13 +214,19 @@ mod tests {
 
     #[test]
     fn lanes_come_back_and_others_are_refused() {
-        let alone =
-            [LaneId::Compute, LaneId::Communication, LaneId::Clients, LaneId::Announcer, LaneId::Snapshot];
+        let alone = [
+            LaneId::Compute,
+            LaneId::Communication,
+            LaneId::Clients,
+            LaneId::Announcer,
+            LaneId::Snapshot,
+            LaneId::Weights,
+        ];
         let numbered = [LaneId::Client, LaneId::Count, LaneId::Service].map(|lane| [lane(0), lane(u16::MAX)]);
         for lane in alone.into_iter().chain(numbered.into_iter().flatten()) {
             assert_eq!(lane_of(lane_code(lane)).unwrap(), lane);
         }
-        for code in [-1, 65_537, 100_004, 200_000 + 65_536, 1 << 20] {
+        for code in [-1, 65_537, 100_005, 200_000 + 65_536, 1 << 20] {
             assert!(lane_of(code).is_err(), "{code}");
         }
     }

@@ -85,13 +85,6 @@ pub(super) const WARNINGS: &[Code] = &[
          layers travel together. Until then gradients travel after the backward pass.",
     ),
     code(
-        "R232",
-        "a plan for servers",
-        "`merged` and `merged-exact` take the time of a message for a line in its bytes. The servers of `ps-sync` send weights to one worker \
-         after the other, and a bucket waits for the weights of the one before it: where transfers take most of a step, several buckets \
-         can take half as long again as a single one.",
-    ),
-    code(
         "R251",
         "a biased code without a memory",
         "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \
