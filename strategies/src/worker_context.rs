@@ -4,6 +4,7 @@ mod communicate;
 mod exchange;
 mod gradient;
 mod layers;
+mod meeting;
 mod travelling;
 mod update;
 mod weights;

@@ -333,13 +333,6 @@ impl WorkerContext {
         self.service.lane.clock.now()
     }
 
-    /// Waits until all workers are here.
-    fn meet(&mut self) -> Result<(), StepError> {
-        let tag = self.tag(Kind::Reduce);
-        let Self { service, all_reduce, trainers, .. } = self;
-        all_reduce.mean(&mut Vector::zeros(1), tag, service.lane.wire(trainers).exact())
-    }
-
     /// Rank 0 plans from the measurements of all workers, and all take its plan.
     fn agree_on_plan(&mut self, planner: &Planner) -> Result<(), StepError> {
         let tag = Tag::new(Kind::Broadcast, self.t);
