@@ -8,7 +8,7 @@
 //! | `d-sync` with a schedule of layers | MG-WFBP Eq. 6 to 8 and 19 to 21 |
 //! | `pipe-sgd` with a schedule of layers | Pipe-SGD Eq. 4 with the sum of the messages |
 //! | `ps-sync` | Eq. 2 with the weights from the servers to one worker after the other, and one gradient up |
-//! | `ps-sync` with a schedule of layers | one bucket after the other up and down (`predict::servers`) |
+//! | `ps-sync` with a schedule of layers | buckets up and down, each as soon as it is computed (`predict::servers`) |
 //! | `easgd-sync` variants 1 and 2 | Eq. 2 with SC17's log P (alpha + W beta) down and up (`predict::tree`), and the centre's update |
 //! | `easgd-sync` variant 3 | Eq. 4 with both ways at once (`predict::tree`) |
 //! | `easgd-sync` with a schedule of layers | the same with a vector in parts |

@@ -21,7 +21,7 @@ pub struct AllReduce {
 /// Work for the communication lane: vectors, and what comes back for them.
 pub type CommQueue = Handoff<ReduceJob, Reduced>;
 
-/// What the communication lane returns.
+/// What comes back from the communication lane; for parameter servers, from the receiving lane.
 #[derive(Debug)]
 pub struct Reduced {
     /// The mean of the vector; from a parameter server, the new weights in its place.

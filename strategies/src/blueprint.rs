@@ -16,7 +16,7 @@ use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
 use crate::projection;
 use crate::runtime::{Checkpoint, Runtime};
-use crate::schedule::{Division, GradientLane, Sections, StepBound};
+use crate::schedule::{Division, GradientLane, MessageOrder, Sections, StepBound};
 use crate::strategy::{Evaluated, Roles};
 use crate::worker_context::Route;
 use crate::{State, StepError};
@@ -191,6 +191,7 @@ impl Blueprint {
             bytes: parted.then(first),
             lane: self.gradient_lane(),
             bound: self.bound(),
+            order: self.message_order(),
         }
     }
 
@@ -199,6 +200,14 @@ impl Blueprint {
         match self.strategy {
             Kind::PipeSgd { depth: 2.., .. } => StepBound::AllMessages,
             _ => StepBound::OwnMessages,
+        }
+    }
+
+    /// Whether a worker's messages are on their way at once.
+    fn message_order(&self) -> MessageOrder {
+        match self.strategy {
+            Kind::PsSync => MessageOrder::AtOnce,
+            _ => MessageOrder::OneByOne,
         }
     }
 

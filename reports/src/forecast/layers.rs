@@ -3,7 +3,7 @@
 use super::computing::{Computing, LayerTimes, PassTimes};
 use super::messages::{MessageTime, Sent, fitted, gradient, servers};
 use super::{Forecast, NoModel, no_model};
-use predict::linear::Linear;
+use predict::linear::{Fit, Linear};
 use predict::network::LinkRates;
 use predict::schedule::{self, Grouping, LayerTime, StepProfile, TimeLine};
 use predict::servers::{Bucket, ServerShare, messages, step};
@@ -188,7 +188,7 @@ impl Layers<'_> {
             let seconds = messages(self.rates, self.workers, &buckets);
             probes.extend(buckets.iter().map(bytes).zip(seconds));
         }
-        Ok(fitted(probes.into_iter()))
+        Ok(fitted(Fit::of, probes.into_iter()))
     }
 
     /// What travels in these groups of layers.

@@ -2,7 +2,7 @@
 
 use super::{NoModel, no_model};
 use predict::all_reduce;
-use predict::linear::{Fit, Linear, Probe};
+use predict::linear::{Fit, FitError, Linear, Probe};
 use predict::network::LinkRates;
 use predict::pipe_sgd::RingExchange;
 use predict::tree::RootedTree;
@@ -126,17 +126,22 @@ impl MessageTime {
     pub(super) fn planned(self, sizes: &[u64]) -> Linear {
         match self {
             Self::Line(line) => line,
-            Self::Ring { .. } => fitted(sizes.iter().map(|bytes| (*bytes, self.seconds(*bytes)))),
+            Self::Ring { .. } => {
+                fitted(Fit::relative, sizes.iter().map(|bytes| (*bytes, self.seconds(*bytes))))
+            }
         }
     }
 }
 
 /// The line that a plan makes of messages of these bytes and seconds. Where all have one size, none is needed.
-pub(super) fn fitted(messages: impl Iterator<Item = (u64, f64)>) -> Linear {
+pub(super) fn fitted(
+    fit: impl Fn(&[Probe]) -> Result<Fit, FitError>,
+    messages: impl Iterator<Item = (u64, f64)>,
+) -> Linear {
     let probes = messages.filter(|(bytes, _)| *bytes > 0).map(|(bytes, seconds)| Probe { bytes, seconds });
     let probes: Vec<Probe> = probes.collect();
     let mean = || probes.iter().map(|probe| probe.seconds).sum::<f64>() / probes.len().max(1) as f64;
-    Fit::relative(&probes).map_or_else(|_| Linear::constant(mean()), |fit| fit.cost)
+    fit(&probes).map_or_else(|_| Linear::constant(mean()), |fit| fit.cost)
 }
 
 /// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of

@@ -28,7 +28,7 @@ fn most_timelines(study: &Study) -> usize {
 }
 
 /// Number of lanes in one timeline.
-const MOST_LANES: usize = 16;
+const MOST_LANES: usize = 24;
 
 /// Number of bars in one window, shared by its lanes; shorter spans are merged into the longest phase nearby.
 const MOST_SLICES: usize = 4_500;

@@ -7,7 +7,7 @@ use reports::{Options, page};
 #[test]
 fn sixty_four_workers() {
     let page = checked(&Sample { workers: vec![64], repeats: 2, ..Sample::duel() }.rows());
-    assert!(page.contains("the first 16 of 64 lanes"));
+    assert!(page.contains("the first 24 of 64 lanes"));
     assert!(page.len() < 1 << 20, "{} bytes", page.len());
 }
 

@@ -79,10 +79,14 @@ impl Link {
     }
 }
 
-/// How long each bucket is on its way in a step that all workers begin together: from when it leaves, or those before it have come, until
-/// its weights are there. In seconds, of the slowest worker.
+/// How long each bucket is on its way in a step whose buckets leave together: from when it leaves, or those before it have come, until
+/// its weights are there. In seconds, of the slowest worker. All workers begin together, but of two the second one begins a latency before the
+/// other, since there is no third to tell it when.
 pub fn messages(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> Vec<f64> {
     let mut run = Run::of(rates, workers, buckets);
+    if let [first, _] = &mut run.workers[..] {
+        first.begun = rates.alpha();
+    }
     let mut longest = vec![0.0; buckets.len()];
     for visits in run.step(buckets) {
         let mut free = 0.0_f64;

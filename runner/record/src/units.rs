@@ -83,7 +83,7 @@ pub enum LaneId {
     /// Communicates for the compute lane of the same rank.
     Communication,
     /// Receives weights from servers while the communication lane of the same rank sends gradients.
-    Weights,
+    Receiving,
     /// Serves all workers.
     Clients,
     /// Serves the worker of this rank.
@@ -105,7 +105,7 @@ impl LaneId {
             Self::Clients | Self::Client(_) | Self::Service(_) => true,
             Self::Compute
             | Self::Communication
-            | Self::Weights
+            | Self::Receiving
             | Self::Count(_)
             | Self::Announcer
             | Self::Snapshot => false,
@@ -118,7 +118,7 @@ impl fmt::Display for LaneId {
         match self {
             Self::Compute => write!(out, "compute"),
             Self::Communication => write!(out, "communication"),
-            Self::Weights => write!(out, "weights"),
+            Self::Receiving => write!(out, "receiving"),
             Self::Clients => write!(out, "clients"),
             Self::Client(rank) => write!(out, "client {rank}"),
             Self::Count(rank) => write!(out, "count {rank}"),

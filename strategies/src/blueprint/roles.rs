@@ -13,8 +13,8 @@ use crate::group::Group;
 use crate::runtime::Runtime;
 use crate::schedule::GradientLane;
 use crate::server::{
-    Adder, AdderScope, Centre, Client, Elastic, GradientsLane, SentBuckets, ServerState, Shards,
-    SnapshotLane, TrainingEnd, WeightsLane, WorkerClocks,
+    Adder, AdderScope, Centre, Client, Elastic, ReceivingLane, SendingLane, SentBuckets, ServerState, Shards,
+    SnapshotLane, TrainingEnd, WorkerClocks,
 };
 use crate::strategy::{CENTRE, Evaluated, Roles, Service, Trainer};
 use recipe::{Compression, ModelPartition, Serve, Strategy as Kind};
@@ -48,8 +48,8 @@ impl Blueprint {
                     GradientLane::Compute => roles,
                     GradientLane::Communication => {
                         let sent = SentBuckets::new(runtime.bell(format!("sent buckets of rank {rank}")));
-                        let sending = GradientsLane::new(comm.clone(), sent.clone(), shards);
-                        let receiving = WeightsLane::new(comm.clone(), sent, shards);
+                        let sending = SendingLane::new(comm.clone(), sent.clone(), shards);
+                        let receiving = ReceivingLane::new(comm.clone(), sent, shards);
                         Roles { services: vec![Box::new(sending), Box::new(receiving)], ..roles }
                     }
                 }

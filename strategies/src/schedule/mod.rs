@@ -23,7 +23,7 @@ mod times;
 
 pub use buckets::Buckets;
 pub use parts::{GradientParts, Part};
-pub(crate) use planner::{MeasuredStep, PlanOrigin, Planner, StepBound, describe};
+pub(crate) use planner::{MeasuredStep, MessageOrder, PlanOrigin, Planner, StepBound, describe};
 pub use sections::Sections;
 pub(crate) use times::{BucketTime, BucketTimes};
 

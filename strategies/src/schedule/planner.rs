@@ -1,8 +1,8 @@
 //! The plan of `merged` and `merged-exact`: made once, by rank 0, from what the first steps of the run measure.
 //!
-//! In these steps nothing overlaps: after the backward pass, whose layers are timed, the gradient travels bucket by bucket, in turn
+//! In these steps no message is hidden: after the backward pass, whose layers are timed, the gradient travels bucket by bucket, in turn
 //! as one message of each section and as one per layer, and each message is timed. What travels is the gradient of the step, so that nothing is sent
-//! for the measurement but a message of one element, by which the workers begin together. The first two steps are left out, one of each
+//! for the measurement but a few signals of one byte, by which the workers begin together. The first two steps are left out, one of each
 //! kind: their memory is touched for the first time.
 //!
 //! The medians of the workers' times go to rank 0, which takes the slowest worker's of each layer and of each message, because
@@ -24,6 +24,7 @@ use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 pub(crate) struct Planner {
     rule: Rule,
     bound: StepBound,
+    order: MessageOrder,
     sections: Sections,
     steps: u64,
     forward: Vec<f32>,
@@ -51,6 +52,16 @@ pub(crate) enum StepBound {
     OwnMessages,
     /// Their sum, where it is longer than computing: a pipeline waits for those of an earlier step (Pipe-SGD Eq. 4).
     AllMessages,
+}
+
+/// Whether a rank's messages are on their way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageOrder {
+    /// One begins when the one before it has ended everywhere.
+    OneByOne,
+    /// Up to servers and down again, while others are on their way: what a message takes is by how much later it comes than those before,
+    /// which can be nothing.
+    AtOnce,
 }
 
 /// One measured step.
@@ -89,6 +100,7 @@ impl Planner {
         layout: &Layout,
         sections: &Sections,
         bound: StepBound,
+        order: MessageOrder,
     ) -> Option<Self> {
         let layers = layout.layers().len();
         if layers == 0 {
@@ -106,6 +118,7 @@ impl Planner {
         Some(Self {
             rule,
             bound,
+            order,
             sections: sections.clone(),
             steps,
             forward: Vec::new(),
@@ -158,6 +171,17 @@ impl Planner {
     pub(crate) fn medians(&self) -> Vector {
         let all = [&self.forward].into_iter().chain(&self.backward).chain(&self.messages).chain(&self.whole);
         all.map(|times| median(times).unwrap_or(0.0)).collect::<Vec<f32>>().into()
+    }
+
+    /// Joins the medians of another of these workers with those of the workers before: the slower one's count. Two workers begin a message a
+    /// latency apart, and some collectives pass it to and fro, so that one of them takes a latency more and the other less than both together.
+    pub(crate) fn join(&self, workers: usize, slowest: &mut [f32], medians: &[f32]) {
+        let first_message = 1 + self.backward.len();
+        for (place, (slowest, median)) in slowest.iter_mut().zip(medians).enumerate() {
+            let is_message = place >= first_message && self.order == MessageOrder::OneByOne;
+            *slowest =
+                if is_message && workers == 2 { (*slowest + median) / 2.0 } else { slowest.max(*median) };
+        }
     }
 
     /// The plan for the slowest of the workers' medians.
@@ -232,7 +256,10 @@ impl Planner {
             if whole > 0 {
                 probes.push(probe((whole, *together.next()?)));
             }
-            fits.push(SectionFit::of(&probes).or_else(|| divided.then(|| SectionFit::of_one_size(&probes)))?);
+            fits.push(
+                SectionFit::of(&probes, self.order)
+                    .or_else(|| divided.then(|| SectionFit::of_one_size(&probes)))?,
+            );
         }
         Some(fits)
     }
@@ -265,10 +292,23 @@ struct SectionFit {
 }
 
 impl SectionFit {
-    /// `None` where no line can be fitted.
-    fn of(probes: &[Probe]) -> Option<Self> {
-        let fit = Fit::relative(probes).ok()?;
-        Some(Self { cost: fit.cost, worst: fit.largest_share(probes), held: fit.held })
+    /// `None` where no line can be fitted. A message that comes no later than those before it has a time, but no share of it.
+    fn of(probes: &[Probe], order: MessageOrder) -> Option<Self> {
+        let (fit, worst) = match order {
+            MessageOrder::OneByOne => {
+                let fit = Fit::relative(probes).ok()?;
+                let worst = fit.largest_share(probes);
+                (fit, worst)
+            }
+            MessageOrder::AtOnce => {
+                let fit = Fit::of(probes).ok()?;
+                let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+                let off = largest(&mut fit.residuals.iter().map(|off| off.abs()));
+                let longest = largest(&mut probes.iter().map(|probe| probe.seconds));
+                (fit, off / longest.max(1e-9))
+            }
+        };
+        Some(Self { cost: fit.cost, worst, held: fit.held })
     }
 
     /// What a message took on average, whatever its size; nothing where none is sent.
@@ -311,6 +351,9 @@ pub(crate) fn describe(
 mod tests {
     use super::*;
 
+    const BOUND: StepBound = StepBound::OwnMessages;
+    const ORDER: MessageOrder = MessageOrder::OneByOne;
+
     /// Measurements come in the order of the backward pass; the kept ones are in that of the forward pass.
     #[test]
     fn layers_keep_their_own_times() {
@@ -319,8 +362,7 @@ mod tests {
         );
         let millis = |times: &[u64]| times.iter().map(|time| Nanos(time * 1_000_000)).collect::<Vec<_>>();
         let sections = Sections::default();
-        let mut planner =
-            Planner::new(recipe::Schedule::Merged, &layout, &sections, StepBound::OwnMessages).unwrap();
+        let mut planner = Planner::new(recipe::Schedule::Merged, &layout, &sections, BOUND, ORDER).unwrap();
         for step in 1..=8 {
             // 1 ms and 0.1 ms per element.
             let messages = if step % 2 == 0 { vec![5, 3, 2] } else { vec![8] };

@@ -44,7 +44,7 @@ impl BucketPart {
 }
 
 /// Sends buckets in the order of the compute lane, so that all workers and servers agree on it.
-pub struct GradientsLane {
+pub struct SendingLane {
     queue: CommQueue,
     sent: SentBuckets,
     shards: Shards,
@@ -53,7 +53,7 @@ pub struct GradientsLane {
     calls: Vec<u32>,
 }
 
-impl GradientsLane {
+impl SendingLane {
     /// The lane that serves `queue` and hands what it sent to the lane of `sent`.
     pub fn new(queue: CommQueue, sent: SentBuckets, shards: Shards) -> Self {
         Self { queue, sent, shards, step: 0, calls: vec![0; shards.servers()] }
@@ -75,7 +75,7 @@ impl GradientsLane {
     }
 }
 
-impl Service for GradientsLane {
+impl Service for SendingLane {
     fn lane(&self) -> LaneId {
         LaneId::Communication
     }
@@ -99,22 +99,22 @@ impl Service for GradientsLane {
 }
 
 /// Receives the weights of each bucket, in the order in which the buckets were sent.
-pub struct WeightsLane {
+pub struct ReceivingLane {
     queue: CommQueue,
     sent: SentBuckets,
     shards: Shards,
 }
 
-impl WeightsLane {
+impl ReceivingLane {
     /// The lane that replies to `queue` for what was sent.
     pub fn new(queue: CommQueue, sent: SentBuckets, shards: Shards) -> Self {
         Self { queue, sent, shards }
     }
 }
 
-impl Service for WeightsLane {
+impl Service for ReceivingLane {
     fn lane(&self) -> LaneId {
-        LaneId::Weights
+        LaneId::Receiving
     }
 
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {

@@ -17,7 +17,7 @@ mod state;
 mod worker_clocks;
 
 pub use adder::{Adder, AdderScope};
-pub use bucket_lanes::{GradientsLane, SentBuckets, WeightsLane};
+pub use bucket_lanes::{ReceivingLane, SendingLane, SentBuckets};
 pub use client::{Client, Push};
 pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, drawn, pulled};
 pub use exchange_lane::{CentrePart, Exchange, ExchangeLane, Exchanges, Visit};

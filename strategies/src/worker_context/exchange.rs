@@ -2,8 +2,8 @@
 
 use super::WorkerContext;
 use crate::schedule::{
-    BucketTime, BucketTimes, Buckets, Division, GradientLane, GradientParts, Part, PlanOrigin, Planner,
-    Sections, StepBound, describe,
+    BucketTime, BucketTimes, Buckets, Division, GradientLane, GradientParts, MessageOrder, Part, PlanOrigin,
+    Planner, Sections, StepBound, describe,
 };
 use crate::vector::{Layout, Vector};
 use crate::{StateError, StateVisitor};
@@ -24,6 +24,8 @@ pub(crate) struct Route {
     pub(crate) lane: GradientLane,
     /// What a step waits for.
     pub(crate) bound: StepBound,
+    /// Whether its messages are on their way at once.
+    pub(crate) order: MessageOrder,
 }
 
 /// How the gradients of a worker travel.
@@ -50,9 +52,9 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// The exchange of a run's first step.
     pub(crate) fn new(route: Route, layout: &Layout) -> Self {
-        let Route { division, sections, bytes, bound, .. } = &route;
+        let Route { division, sections, bytes, bound, order, .. } = &route;
         let planner = match division {
-            Division::Layers(schedule) => Planner::new(*schedule, layout, sections, *bound),
+            Division::Layers(schedule) => Planner::new(*schedule, layout, sections, *bound, *order),
             Division::Pieces(_) => None,
         };
         Self {

@@ -188,9 +188,11 @@ impl WorkerContext {
     pub fn arrived(&mut self, travelling: Travelling) -> Result<GradientParts, StepError> {
         let Travelling { began, buckets, .. } = travelling;
         let (mut parts, mut times) = (Vec::with_capacity(buckets.len()), Vec::with_capacity(buckets.len()));
+        let mut free = Nanos(0);
         for bucket in buckets {
             let (part, time) = self.wait_bucket(bucket)?;
             parts.push(part);
+            let time = time.map(|time| alone(time, &mut free));
             times.extend(
                 time.map(|[begin, end]| BucketTime { begin: begin.since(began), end: end.since(began) }),
             );
@@ -296,7 +298,7 @@ impl WorkerContext {
         }
     }
 
-    /// Sends the buckets of a step that a plan is measured in: nothing overlaps.
+    /// Sends the buckets of a step that a plan is measured in, when the backward pass is over.
     fn measured_messages(
         &mut self,
         held: Vec<Bucket>,
@@ -314,9 +316,9 @@ impl WorkerContext {
         let mut free = Nanos(0);
         for bucket in sent {
             let (part, time) = self.wait_bucket(bucket)?;
-            // Through servers, a message leaves while those before it are on their way: it takes what it comes later than they.
-            measured.messages.extend(time.map(|[began, ended]| ended.since(began.max(free))));
-            free = time.map_or(free, |[_, ended]| ended);
+            measured
+                .messages
+                .extend(time.map(|time| alone(time, &mut free)).map(|[began, ended]| ended.since(began)));
             arrived.push(Bucket::Arrived(part));
         }
         let Some(mut planner) = self.exchange.planner.take() else { return Ok(arrived) };
@@ -346,9 +348,7 @@ impl WorkerContext {
             let mut medians = slowest.clone();
             for worker in group.others() {
                 self.wire_over(&group).exact().recv_into(worker, tag, &mut medians)?;
-                for (slowest, median) in slowest.iter_mut().zip(medians.iter()) {
-                    *slowest = slowest.max(*median);
-                }
+                planner.join(group.size(), &mut slowest, &medians);
             }
             let plan = planner.plan(self.learner.layout(), &slowest);
             plan.grouping.ends().iter().for_each(|end| ends[end - 1] = 1.0);
@@ -373,4 +373,12 @@ impl WorkerContext {
         }
         Ok(())
     }
+}
+
+/// The begin and end of a message, or of that part of it in which those before it have come: through servers, several are on their way at once.
+/// `free` is when they have.
+fn alone([began, ended]: [Nanos; 2], free: &mut Nanos) -> [Nanos; 2] {
+    let begin = began.max(*free).min(ended);
+    *free = ended;
+    [begin, ended]
 }

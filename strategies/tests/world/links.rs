@@ -3,7 +3,7 @@
 use crate::lost_workers::{DEADLINE, all_fail, first_failures, lost, survivors};
 use crate::planned_faults::{self, AT, VICTIM, WORKERS};
 use crate::scene::Scene;
-use recipe::{Collective, Extent, FaultAction, PlannedFault, ReduceOrder, Strategy};
+use recipe::{Collective, Extent, FaultAction, PlannedFault, ReduceOrder, Schedule, Strategy};
 use record::{Nanos, Rank};
 use std::collections::BTreeSet;
 use strategies::StepError;
@@ -135,8 +135,16 @@ fn a_link_drops_at_either_end() {
 /// With a window that any message fills, a sender over a lost link waits for no room.
 #[test]
 fn who_sends_over_a_lost_link_waits_for_no_room() {
-    for strategy in [Strategy::DSync, Strategy::PsSync] {
-        let mut scene = Scene::new(strategy.clone(), 3).change(|spec| spec.train.length = Extent::Steps(8));
+    for (strategy, schedule) in [
+        (Strategy::DSync, Schedule::Single),
+        (Strategy::DSync, Schedule::PerLayer),
+        (Strategy::PsSync, Schedule::Single),
+        (Strategy::PsSync, Schedule::PerLayer),
+    ] {
+        let mut scene = Scene::new(strategy.clone(), 3).change(|spec| {
+            spec.train.length = Extent::Steps(8);
+            spec.communication.schedule = schedule;
+        });
         let peer = if strategy == Strategy::PsSync { 3 } else { 2 };
         scene.world.window = Some(1);
         scene.world.faults = vec![PlannedFault { rank: 1, step: 2, action: FaultAction::DropLink { peer } }];

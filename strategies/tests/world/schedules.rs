@@ -126,8 +126,10 @@ fn ranks_agree_on_coded_layers_however_little_room_there_is() {
                 let expected = common_digests(&free.run());
                 free.world.window = Some(1);
                 let found = common_digests(&free.run());
-                // With little room, the buckets that a plan is measured with wait for each other on their way to a server, and the plan is another one.
-                if !(served && schedule.measured_steps() > 0) {
+                // With little room, the buckets that a plan is measured with wait for each other on their way to a server: the plan is another
+                // one, by which codes of several elements at a time see other layers together.
+                let by_plan = served && schedule.measured_steps() > 0 && codec != Codec::Truncate16;
+                if !by_plan {
                     assert_eq!(found, expected, "{strategy:?}, {collective:?}, {schedule:?}");
                 }
             }

@@ -197,10 +197,13 @@ fn layers_through_servers_are_predicted() {
     // The second has 78,500, 10,100, 20,200 and 2,010 weights.
     for (name, recipe) in [("five", of_five_layers()), ("four", of_layers(&[100, 100, 200, 10]))] {
         for schedule in SCHEDULES {
-            // Where two plans are as good, another one is made than was predicted.
-            let bound = if schedule.measured_steps() > 0 { 0.1 } else { 0.01 };
+            // Where two plans are as good for the planner, another one is made than was predicted: in one of eighty, up to 6.1 % off.
+            let (bound, servers) = match schedule.measured_steps() {
+                0 => (0.01, [1, 2, 3, 4, 8].as_slice()),
+                _ => (0.07, [1, 3, 8].as_slice()),
+            };
             for workers in 1..=8 {
-                for servers in [1, 2, 3, 4, 8] {
+                for &servers in servers {
                     let mut spec = spec_of(&recipe, Strategy::PsSync, workers, servers);
                     spec.communication.schedule = schedule;
                     let what = format!("{name} layers, {schedule:?}, {workers} workers, {servers} servers");
@@ -255,6 +258,20 @@ fn layers_in_all_reduces_are_predicted() {
                 check(&what, &spec, 0.01);
                 check(&format!("{what}, slow to start"), &slow_to_start(spec), 0.01);
             }
+        }
+    }
+}
+
+/// Collectives in which two workers who begin a latency apart stay a latency apart, and take turns with it.
+#[test]
+fn layers_of_two_workers_in_other_all_reduces_are_predicted() {
+    for collective in [Collective::RecursiveDoubling, Collective::HalvingDoubling, Collective::AllGather] {
+        for schedule in SCHEDULES {
+            let mut spec = spec_of(&of_five_layers(), Strategy::DSync, 2, 0);
+            spec.communication.schedule = schedule;
+            spec.communication.collective = collective;
+            check(&format!("{collective:?}, {schedule:?}"), &spec, 0.01);
+            check(&format!("{collective:?}, {schedule:?}, slow to start"), &slow_to_start(spec), 0.01);
         }
     }
 }

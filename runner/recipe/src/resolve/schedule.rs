@@ -46,6 +46,7 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
         unknown_norm(kind, settings, schedule),
         weights_only(kind, settings, schedule),
         needs_whole_gradient(kind, settings, schedule),
+        planned_for_servers(kind, settings, schedule),
     ];
     all.into_iter().flatten().collect()
 }
@@ -135,6 +136,20 @@ fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Sched
             .at_option(place, "needs all of it")
             .cure("take the schedule `single`, or another compression"),
     )
+}
+
+/// With one bucket, gradients of workers that were served last travel while others are served already; with several, all are served together.
+fn planned_for_servers(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    (kind == StrategyKind::PsSync && schedule.measured_steps() > 0).then(|| {
+        let schedule = schedule.kind();
+        Finding::new("R232", format!("`{schedule}` may be slower than `single` through servers"))
+            .at_option(settings.span(KIND), "plans several buckets")
+            .at_option(
+                settings.span(STRATEGY_KIND),
+                "serves the workers together in each bucket, not one after the other",
+            )
+            .cure("compare it with `single` and `per-layer`, or take `kind = \"d-sync\"`")
+    })
 }
 
 /// A warning about a plan that comes too late.

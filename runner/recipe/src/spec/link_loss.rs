@@ -59,7 +59,7 @@ impl RunSpec {
         let workers = self.cluster.workers() as usize;
         let graph = |topology: Topology| Graph::new(topology, workers);
         match &self.strategy {
-            // The first worker plans for the others.
+            // The workers meet before they measure, and the first one plans for the others.
             _ if self.plans_buckets() => None,
             Strategy::PsSync
             | Strategy::AsyncSgd { .. }

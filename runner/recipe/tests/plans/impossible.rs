@@ -166,6 +166,7 @@ fn impossible_schedules() {
             ),
             ("no plan", &["[train]\nglobal-batch = 100\nsteps = 8", &with("d-sync", "")]),
             ("no plan in an epoch", &["[train]\nglobal-batch = 2000\nepochs = 1", &with("d-sync", "")]),
+            ("a plan for servers", &[&with("ps-sync", "")]),
             ("a paper's name", &["[communication]\nschedule = \"wfbp\""]),
             ("averages of groups", &[&with("gmp", "average-every = 5")]),
             ("servers of workers that average", &[&arm("gmp", "servers = 2")]),

@@ -23,7 +23,7 @@ const COMMUNICATION: i64 = 100_000;
 const CLIENTS: i64 = 100_001;
 const ANNOUNCER: i64 = 100_002;
 const SNAPSHOT: i64 = 100_003;
-const WEIGHTS: i64 = 100_004;
+const RECEIVING: i64 = 100_004;
 /// The code of `LaneId::Client(0)`.
 const CLIENT: i64 = 200_000;
 /// The code of `LaneId::Count(0)`.
@@ -37,7 +37,7 @@ pub(crate) fn lane_code(lane: LaneId) -> i64 {
         LaneId::Clients => CLIENTS,
         LaneId::Announcer => ANNOUNCER,
         LaneId::Snapshot => SNAPSHOT,
-        LaneId::Weights => WEIGHTS,
+        LaneId::Receiving => RECEIVING,
         LaneId::Client(rank) => CLIENT + i64::from(rank),
         LaneId::Count(rank) => COUNT + i64::from(rank),
         LaneId::Service(number) => SERVICE + i64::from(number),
@@ -53,7 +53,7 @@ pub(crate) fn lane_of(code: i64) -> Result<LaneId, StoreError> {
         CLIENTS => Some(LaneId::Clients),
         ANNOUNCER => Some(LaneId::Announcer),
         SNAPSHOT => Some(LaneId::Snapshot),
-        WEIGHTS => Some(LaneId::Weights),
+        RECEIVING => Some(LaneId::Receiving),
         COUNT.. => numbered(COUNT).map(LaneId::Count),
         CLIENT.. => numbered(CLIENT).map(LaneId::Client),
         SERVICE.. => numbered(SERVICE).map(LaneId::Service),
@@ -220,7 +220,7 @@ mod tests {
             LaneId::Clients,
             LaneId::Announcer,
             LaneId::Snapshot,
-            LaneId::Weights,
+            LaneId::Receiving,
         ];
         let numbered = [LaneId::Client, LaneId::Count, LaneId::Service].map(|lane| [lane(0), lane(u16::MAX)]);
         for lane in alone.into_iter().chain(numbered.into_iter().flatten()) {

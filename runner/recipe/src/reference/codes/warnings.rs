@@ -85,6 +85,14 @@ pub(super) const WARNINGS: &[Code] = &[
          layers travel together. Until then gradients travel after the backward pass.",
     ),
     code(
+        "R232",
+        "a plan for servers",
+        "The servers of `ps-sync` send whole weights to one worker after the other, so that workers begin the next step one after the other, and \
+         the gradient of one travels up while the weights of another travel down. In buckets all workers go up and down together. The \
+         backward pass can hide less than that: where transfers take most of a step, a plan can take up to three quarters \
+         longer than `single`. `bakeoff predict` shows both.",
+    ),
+    code(
         "R251",
         "a biased code without a memory",
         "`top-k`, `sign` and `powersgd` lose the same parts of gradients that point the same way, step after step, and \
