@@ -26,7 +26,7 @@ pub type CommQueue = Handoff<ReduceJob, Reduced>;
 pub struct Reduced {
     /// The mean of the vector; from a parameter server, the new weights in its place.
     pub x: Vector,
-    /// When the communication began, on the clock of the run.
+    /// When the communication began, on the clock of the run; not before that of earlier vectors had ended.
     pub began: Nanos,
     /// When it ended.
     pub ended: Nanos,

@@ -21,7 +21,8 @@ use crate::strategy::{Evaluated, Roles};
 use crate::worker_context::Route;
 use crate::{State, StepError};
 use recipe::{
-    Compression, CustomCodec, Graph, Measure, ModelPartition, Role, RunSpec, Schedule, Strategy as Kind,
+    Compression, CustomCodec, ExchangeThrough, Graph, Measure, ModelPartition, Role, RunSpec, Schedule,
+    Strategy as Kind,
 };
 use record::{LaneId, Rank};
 use registry::{CustomRank, Registry};
@@ -205,9 +206,12 @@ impl Blueprint {
 
     /// Whether a worker's messages are on their way at once.
     fn message_order(&self) -> MessageOrder {
-        match self.strategy {
-            Kind::PsSync => MessageOrder::AtOnce,
-            _ => MessageOrder::OneByOne,
+        match self.strategy.kind().profile().exchange {
+            ExchangeThrough::SyncServer => MessageOrder::AtOnce,
+            ExchangeThrough::AllReduce
+            | ExchangeThrough::AsyncServer
+            | ExchangeThrough::Centre
+            | ExchangeThrough::Neighbours => MessageOrder::OneByOne,
         }
     }
 

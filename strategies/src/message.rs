@@ -3,6 +3,9 @@
 use crate::{Packet, StepError};
 use record::Rank;
 
+/// A message that is all in its tag.
+pub(crate) const SIGNAL: Packet = Packet::from_static(&[0]);
+
 /// A small message.
 pub trait Message: Sized {
     /// The noun that an error uses for it, with its article.

@@ -145,6 +145,12 @@ impl Fit {
         shares.fold(0.0, f64::max)
     }
 
+    /// The largest residual as a share of the longest measured time; a time below a nanosecond counts as one.
+    pub fn largest_of_longest(&self, probes: &[Probe]) -> f64 {
+        let off = self.residuals.iter().fold(0.0, |largest: f64, off| largest.max(off.abs()));
+        off / probes.iter().fold(1e-9, |longest: f64, probe| longest.max(probe.seconds))
+    }
+
     fn weighted(probes: &[Probe], weight: impl Fn(&Probe) -> f64) -> Result<Self, FitError> {
         for (index, probe) in probes.iter().enumerate() {
             if probe.bytes == 0 {

@@ -286,7 +286,7 @@ impl Planner {
 /// What messages of a section cost.
 struct SectionFit {
     cost: Linear,
-    /// The largest residual as a share of its time.
+    /// The largest residual as a share of its time; of messages on their way at once, of the longest one's.
     worst: f64,
     held: Option<Held>,
 }
@@ -295,19 +295,11 @@ impl SectionFit {
     /// `None` where no line can be fitted. A message that comes no later than those before it has a time, but no share of it.
     fn of(probes: &[Probe], order: MessageOrder) -> Option<Self> {
         let (fit, worst) = match order {
-            MessageOrder::OneByOne => {
-                let fit = Fit::relative(probes).ok()?;
-                let worst = fit.largest_share(probes);
-                (fit, worst)
-            }
-            MessageOrder::AtOnce => {
-                let fit = Fit::of(probes).ok()?;
-                let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
-                let off = largest(&mut fit.residuals.iter().map(|off| off.abs()));
-                let longest = largest(&mut probes.iter().map(|probe| probe.seconds));
-                (fit, off / longest.max(1e-9))
-            }
+            MessageOrder::OneByOne => (Fit::relative(probes), Fit::largest_share as fn(&Fit, &_) -> _),
+            MessageOrder::AtOnce => (Fit::of(probes), Fit::largest_of_longest as _),
         };
+        let fit = fit.ok()?;
+        let worst = worst(&fit, probes);
         Some(Self { cost: fit.cost, worst, held: fit.held })
     }
 

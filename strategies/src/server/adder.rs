@@ -4,14 +4,13 @@
 //! than that; here workers keep their optimizer, so that all of a step but the sum is as without a server.
 
 use crate::collective::through_servers::SumRequest;
+use crate::message::SIGNAL;
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
 use crate::{Group, GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, WorkerContext};
 use record::LaneId;
 use std::collections::BTreeMap;
 
-/// A message that is all in its tag.
-const SIGNAL: Packet = Packet::from_static(&[0]);
 /// The part of a tag that marks a goodbye.
 const LEAVES: u32 = u32::MAX;
 /// The part of a tag that marks the beginning of a step in which nothing may be added.

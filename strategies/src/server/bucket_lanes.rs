@@ -103,12 +103,14 @@ pub struct ReceivingLane {
     queue: CommQueue,
     sent: SentBuckets,
     shards: Shards,
+    /// When the weights of the last bucket had come.
+    free: Nanos,
 }
 
 impl ReceivingLane {
     /// The lane that replies to `queue` for what was sent.
     pub fn new(queue: CommQueue, sent: SentBuckets, shards: Shards) -> Self {
-        Self { queue, sent, shards }
+        Self { queue, sent, shards, free: Nanos(0) }
     }
 }
 
@@ -127,7 +129,9 @@ impl Service for ReceivingLane {
             let (server, pull) = (self.shards.place(part.server), part.tag(Kind::Pull, step));
             ctx.wire().weights().recv_into(server, pull, values)?;
         }
-        self.queue.reply(ticket, Reduced { x, began, ended: ctx.lane.clock.now() });
+        let (began, ended) = (began.max(self.free), ctx.lane.clock.now());
+        self.free = ended;
+        self.queue.reply(ticket, Reduced { x, began, ended });
         Ok(ServiceStep::Served(samples_after_bucket(ctx, at, step)))
     }
 }

@@ -1,9 +1,8 @@
 //! A meeting of all workers that ends everywhere at the same moment.
 
 use super::WorkerContext;
-use crate::{GroupRank, Kind, Packet, StepError};
-
-const SIGNAL: Packet = Packet::from_static(&[0]);
+use crate::message::SIGNAL;
+use crate::{GroupRank, Kind, StepError};
 
 /// The signals of a meeting.
 mod part {
@@ -42,10 +41,9 @@ impl WorkerContext {
         } else if me == third {
             wire.send_packet(second, begin, SIGNAL)?;
         }
-        match (me == second, group.size()) {
-            (true, ..=2) | (false, 1) => {}
-            (true, _) => drop(wire.recv_packet(third, begin)?),
-            (false, _) => drop(wire.recv_packet(second, begin)?),
+        let teller = if me == second { third } else { second };
+        if teller.0 < group.size() {
+            wire.recv_packet(teller, begin)?;
         }
         Ok(())
     }

@@ -188,11 +188,9 @@ impl WorkerContext {
     pub fn arrived(&mut self, travelling: Travelling) -> Result<GradientParts, StepError> {
         let Travelling { began, buckets, .. } = travelling;
         let (mut parts, mut times) = (Vec::with_capacity(buckets.len()), Vec::with_capacity(buckets.len()));
-        let mut free = Nanos(0);
         for bucket in buckets {
             let (part, time) = self.wait_bucket(bucket)?;
             parts.push(part);
-            let time = time.map(|time| alone(time, &mut free));
             times.extend(
                 time.map(|[begin, end]| BucketTime { begin: begin.since(began), end: end.since(began) }),
             );
@@ -313,12 +311,9 @@ impl WorkerContext {
             });
         }
         let mut arrived = Vec::with_capacity(sent.len());
-        let mut free = Nanos(0);
         for bucket in sent {
             let (part, time) = self.wait_bucket(bucket)?;
-            measured
-                .messages
-                .extend(time.map(|time| alone(time, &mut free)).map(|[began, ended]| ended.since(began)));
+            measured.messages.extend(time.map(|[began, ended]| ended.since(began)));
             arrived.push(Bucket::Arrived(part));
         }
         let Some(mut planner) = self.exchange.planner.take() else { return Ok(arrived) };
@@ -373,12 +368,4 @@ impl WorkerContext {
         }
         Ok(())
     }
-}
-
-/// The begin and end of a message, or of that part of it in which those before it have come: through servers, several are on their way at once.
-/// `free` is when they have.
-fn alone([began, ended]: [Nanos; 2], free: &mut Nanos) -> [Nanos; 2] {
-    let begin = began.max(*free).min(ended);
-    *free = ended;
-    [begin, ended]
 }

@@ -117,11 +117,12 @@ fn coded_by(codec: Codec) -> Compression {
     Compression::Coded { codec, parameters: false, error_feedback: false }
 }
 
-/// Asserts that a prediction is off by at most a share of the simulated step.
-fn check(what: &str, spec: &RunSpec, bound: f64) {
+/// Asserts that a prediction is off by at most a share of the simulated step; returns that share.
+fn check(what: &str, spec: &RunSpec, bound: f64) -> f64 {
     let (found, expected) = (predicted(spec), simulated(spec));
     let off = (found / expected - 1.0).abs();
     assert!(off <= bound, "{what}: {found} s predicted, {expected} s simulated");
+    off
 }
 
 #[test]
@@ -192,31 +193,43 @@ fn servers_are_predicted_whatever_their_number() {
 const SCHEDULES: [Schedule; 4] =
     [Schedule::PerLayer, Schedule::Fixed { bytes: 40 << 10 }, Schedule::Merged, Schedule::MergedExact];
 
-#[test]
-fn layers_through_servers_are_predicted() {
+/// How far each prediction of layers through these numbers of servers is off, among one to eight workers, in two models, on two networks, with codes
+/// and without.
+fn through_servers(schedule: Schedule, servers: &[usize], bound: f64) -> Vec<f64> {
+    let mut off = Vec::new();
     // The second has 78,500, 10,100, 20,200 and 2,010 weights.
     for (name, recipe) in [("five", of_five_layers()), ("four", of_layers(&[100, 100, 200, 10]))] {
-        for schedule in SCHEDULES {
-            // Where two plans are as good for the planner, another one is made than was predicted: in one of eighty, up to 6.1 % off.
-            let (bound, servers) = match schedule.measured_steps() {
-                0 => (0.01, [1, 2, 3, 4, 8].as_slice()),
-                _ => (0.07, [1, 3, 8].as_slice()),
-            };
-            for workers in 1..=8 {
-                for &servers in servers {
-                    let mut spec = spec_of(&recipe, Strategy::PsSync, workers, servers);
-                    spec.communication.schedule = schedule;
-                    let what = format!("{name} layers, {schedule:?}, {workers} workers, {servers} servers");
-                    check(&what, &spec, bound);
-                    let mut coded = slow_to_start(spec);
-                    if workers > 1 {
-                        coded.compression = coded_by(Codec::Quantize8);
-                    }
-                    check(&format!("{what}, coded"), &coded, bound);
+        for workers in 1..=8 {
+            for &servers in servers {
+                let mut spec = spec_of(&recipe, Strategy::PsSync, workers, servers);
+                spec.communication.schedule = schedule;
+                let what = format!("{name} layers, {schedule:?}, {workers} workers, {servers} servers");
+                off.push(check(&what, &spec, bound));
+                let mut coded = slow_to_start(spec);
+                if workers > 1 {
+                    coded.compression = coded_by(Codec::Quantize8);
                 }
+                off.push(check(&format!("{what}, coded"), &coded, bound));
             }
         }
     }
+    off
+}
+
+#[test]
+fn layers_through_servers_are_predicted() {
+    for schedule in [Schedule::PerLayer, Schedule::Fixed { bytes: 40 << 10 }] {
+        through_servers(schedule, &[1, 2, 3, 4, 8], 0.01);
+    }
+}
+
+/// Where two plans are as good for the planner, another one is made than was predicted: three times here.
+#[test]
+fn plans_through_servers_are_predicted() {
+    let of = |schedule| through_servers(schedule, &[1, 3, 8], 0.07);
+    let off = [Schedule::Merged, Schedule::MergedExact].map(of).concat();
+    let far = off.iter().filter(|off| **off > 0.01).count();
+    assert!(off.len() == 192 && far <= 3, "{far} of {}", off.len());
 }
 
 /// 3.2 MB in buckets whose chunks have one to four segments.

@@ -89,8 +89,8 @@ pub(super) const WARNINGS: &[Code] = &[
         "a plan for servers",
         "The servers of `ps-sync` send whole weights to one worker after the other, so that workers begin the next step one after the other, and \
          the gradient of one travels up while the weights of another travel down. In buckets all workers go up and down together. The \
-         backward pass can hide less than that: where transfers take most of a step, a plan can take up to three quarters \
-         longer than `single`. `bakeoff predict` shows both.",
+         backward pass can hide less than that. By the model of `bakeoff predict`, which shows both, a plan is a few percent quicker than \
+         `single` for most of 3,000 random models and networks, but 5 to 30 % slower for one of fifty.",
     ),
     code(
         "R251",
