@@ -35,13 +35,16 @@ impl Environment {
 
     /// The same with these machines, among which are those of the plan.
     pub(crate) async fn with(plan: &Plan, all: &[Node], context: &Context<'_>) -> Result<Self, Failure> {
-        let worker = launch::examine(&launch::find_worker()?)?;
+        let (forks, path) = (ForkServers::default(), launch::find_worker()?);
+        let worker = match plan.runs.first() {
+            Some(run) => launch::examine_for(&plan.cells[run.cell].spec, &path, &forks)?,
+            None => launch::examine(&path)?,
+        };
         let machines = Machines::connect(plan, all, &worker, context).await?;
         let own = nodes_of(plan);
         let (own, spare): (Vec<&Node>, Vec<&Node>) =
             all.iter().partition(|node| own.iter().any(|other| other.name == node.name));
         let (nodes, spare) = (gather(own, &machines)?, gather(spare, &machines)?);
-        let forks = ForkServers::default();
         Ok(Self { worker, forks, machines, nodes, spare, asked: None, data: Vec::new() })
     }
 

@@ -125,7 +125,7 @@ pub struct SpawnRequest {
     pub program: PathBuf,
     /// Written to its standard input, which stays open afterwards: its end tells the process that the driver is gone.
     pub briefing: Vec<u8>,
-    /// Threads that it computes with.
+    /// Threads that the variables of its libraries say.
     pub threads: u32,
     /// The variables that the inventory gives workers of the driver's machine; a launcher of others knows those of its nodes.
     pub environment: BTreeMap<String, String>,

@@ -61,4 +61,4 @@ pub use remote::{
 };
 pub use sockets::reap;
 pub use update::{RunPhase, Update};
-pub use worker_binary::{WorkerBinary, examine, find_worker};
+pub use worker_binary::{WorkerBinary, examine, examine_for, find_worker};

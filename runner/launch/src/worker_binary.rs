@@ -1,8 +1,10 @@
 //! The worker binary: where it is, and whether it fits this driver.
 
 use crate::digest::digest;
-use crate::{Inventory, LaunchError};
-use recipe::hex;
+use crate::local::Loaded;
+use crate::{ForkServers, Inventory, LaunchError};
+use mesh::INTRODUCE;
+use recipe::{RunSpec, hex};
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -58,8 +60,28 @@ fn find(named: Option<OsString>, program: &Path) -> Result<PathBuf, LaunchError>
 /// # Errors
 /// It cannot be read or started, does not answer, or does not fit this driver.
 pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
-    let Introduction { version, libtorch, forks, inventory } =
-        introduction(path, &BTreeMap::new(), PATIENCE)?;
+    examined(path, introduction(path, &BTreeMap::new(), PATIENCE)?)
+}
+
+/// The same for a run, loading the binary only once if it can be a fork server: one of `forks` introduces it, and stays for the
+/// processes of the run. With variables of an inventory, which must not change what a binary is, it is asked by itself.
+///
+/// # Errors
+/// Those of [`examine`].
+pub fn examine_for(spec: &RunSpec, path: &Path, forks: &ForkServers) -> Result<WorkerBinary, LaunchError> {
+    let loaded = Loaded::for_first_of(spec, path);
+    if !loaded.environment.is_empty() {
+        return examine(path);
+    }
+    let introduced = forks.introduction(&loaded).map(|text| understood(path, &text, String::new));
+    match introduced {
+        Some(Err(LaunchError::WorkerSilent { .. })) | None => examine(path),
+        Some(introduction) => examined(path, introduction?),
+    }
+}
+
+fn examined(path: &Path, introduction: Introduction) -> Result<WorkerBinary, LaunchError> {
+    let Introduction { version, libtorch, forks, inventory } = introduction;
     let identity = identity(path, &libtorch)?;
     Ok(WorkerBinary { path: path.into(), version, identity, inventory, forks })
 }
@@ -89,12 +111,21 @@ fn introduction(
     environment: &BTreeMap<String, String>,
     patience: Duration,
 ) -> Result<Introduction, LaunchError> {
-    let answer = ask(path, &[OsStr::new("--protocol")], environment, patience)?;
-    let text = String::from_utf8_lossy(&answer.stdout);
+    let answer = ask(path, &[OsStr::new(INTRODUCE)], environment, patience)?;
+    understood(path, &answer.stdout, || instead(&answer))
+}
+
+/// What a binary says of itself in `text`; `instead` is quoted where it says something else.
+fn understood(
+    path: &Path,
+    text: &[u8],
+    instead: impl FnOnce() -> String,
+) -> Result<Introduction, LaunchError> {
+    let text = String::from_utf8_lossy(text);
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let [NAME, version, "protocol", protocol, ref rest @ ..] = words[..] else {
-        return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead(&answer) });
+        return Err(LaunchError::WorkerSilent { path: path.into(), answer: instead() });
     };
     if version != env!("CARGO_PKG_VERSION") || protocol != mesh::PROTOCOL.to_string() {
         let version = version.into();

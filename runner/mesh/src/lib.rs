@@ -32,7 +32,7 @@ pub use control::{ControlClient, ControlInbox, ControlServer};
 pub use data::{DataPlane, LinkDropper, Stopper};
 pub use directory::{private_directory, private_directory_in, random_secret};
 pub use error::MeshError;
-pub use fork::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, Forked, fork_sockets, serve_forks};
+pub use fork::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, Forked, INTRODUCE, fork_sockets, serve_forks};
 pub use inventory::Inventory;
 pub use message::{Briefing, Deadlines, Heartbeat, Member, PROTOCOL, Secret, ToDriver, ToMember};
 

@@ -1,7 +1,7 @@
 //! The program `bakeoff-worker`, with the strategies of a registry.
 
 use libc::c_int;
-use mesh::{Briefing, FORK_SERVER, Forked, Inventory, Member, PROTOCOL};
+use mesh::{Briefing, FORK_SERVER, Forked, INTRODUCE, Inventory, Member, PROTOCOL};
 use recipe::{Shape, hex};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub fn main_with(registry: &Registry) -> ! {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     quit(match arguments.as_slice() {
         [] => work_logged(registry),
-        [only] if only == FORK_SERVER => serve_forks(registry),
+        _ if arguments == FORK_SERVER => serve_forks(registry),
         [argument, rest @ ..] => answer(&argument.to_string_lossy(), rest, registry),
     })
 }
@@ -40,11 +40,24 @@ fn quit(code: u8) -> ! {
     }
 }
 
+/// Prints what the driver must know of this program before a run.
+#[expect(clippy::print_stdout, reason = "the driver reads it there")]
+fn introduce(registry: &Registry) -> u8 {
+    let Ok(inventory) = inventory_of(registry).to_line() else { return FAILED };
+    let version = env!("CARGO_PKG_VERSION");
+    let libtorch = hex(&Sha256::digest(torch_native::build()));
+    let format = mesh::wire_format();
+    println!("bakeoff-worker {version} protocol {PROTOCOL} format {format:016x} libtorch {libtorch} forks");
+    println!("{inventory}");
+    0
+}
+
 /// Makes a process of this one for each worker that the driver wants, and works in it.
 fn serve_forks(registry: &Registry) -> u8 {
     match mesh::serve_forks() {
         Ok(Forked::Server) => 0,
         Ok(Forked::Worker) => work_logged(registry),
+        Ok(Forked::Introducer) => introduce(registry),
         Err(_) => FAILED,
     }
 }
@@ -71,15 +84,7 @@ fn work_logged(registry: &Registry) -> u8 {
 fn answer(argument: &str, rest: &[OsString], registry: &Registry) -> u8 {
     let version = env!("CARGO_PKG_VERSION");
     match argument {
-        "--protocol" => {
-            let Ok(inventory) = inventory_of(registry).to_line() else { return FAILED };
-            let libtorch = hex(&Sha256::digest(torch_native::build()));
-            let format = mesh::wire_format();
-            println!(
-                "bakeoff-worker {version} protocol {PROTOCOL} format {format:016x} libtorch {libtorch} forks"
-            );
-            println!("{inventory}");
-        }
+        INTRODUCE => return introduce(registry),
         "--describe-model" => match describe(rest) {
             // A model may have printed a part of a line.
             Ok(layout) => println!("\n{layout}"),

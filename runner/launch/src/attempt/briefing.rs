@@ -2,10 +2,8 @@
 
 use super::Shell;
 use crate::launcher::{Artifacts, Launcher, NodeIndex};
-use crate::local::environment;
 use mesh::{Briefing, Member, PROTOCOL};
-use recipe::{Access, Role};
-use std::collections::BTreeMap;
+use recipe::Role;
 
 impl<L: Launcher + Artifacts> Shell<'_, L> {
     pub(super) fn briefing(&self, member: Member) -> Briefing {
@@ -43,12 +41,6 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         }
     }
 
-    /// The variables that the inventory gives workers of this machine.
-    pub(super) fn environment_here(&self) -> BTreeMap<String, String> {
-        let mut nodes = self.attempt.spec.cluster.nodes.iter();
-        nodes.find(|node| node.access == Access::Local).map(environment::of_node).unwrap_or_default()
-    }
-
     /// Threads that a member computes with.
     pub(super) fn threads(&self, member: Member) -> u32 {
         let threads = self.attempt.spec.threads;
@@ -58,6 +50,16 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
                 threads.of(seat.map_or(Role::Worker, |seat| seat.role))
             }
             Member::Evaluator => threads.evaluator,
+        }
+    }
+
+    /// Threads that the variables of a member say. Those of the evaluator are a worker's, so that the workers' server forks it: it
+    /// issues all operations from its main thread, for which it sets its own number. (An OpenBLAS, which the builds for x86-64
+    /// do without, takes the variable's number all the same.)
+    pub(super) fn threads_in_variables(&self, member: Member) -> u32 {
+        match member {
+            Member::Rank(_) => self.threads(member),
+            Member::Evaluator => self.attempt.spec.threads.worker,
         }
     }
 }

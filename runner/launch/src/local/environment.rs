@@ -5,7 +5,7 @@
 //! on the variables of the shell that starts the driver, which are not part of a run's identity. `CUDA_VISIBLE_DEVICES` stays: a queue
 //! sets it for a job, and the GPUs of a machine are those that it leaves.
 
-use recipe::Node;
+use recipe::{Access, Cluster, Node};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -66,7 +66,12 @@ pub(crate) fn of_node(node: &Node) -> BTreeMap<String, String> {
     environment
 }
 
-/// Makes a process compute with `threads` threads, whatever this process's environment says.
+/// The variables that the inventory gives workers of this machine; none where no rank is on it.
+pub(crate) fn of_local_node(cluster: &Cluster) -> BTreeMap<String, String> {
+    cluster.nodes.iter().find(|node| node.access == Access::Local).map(of_node).unwrap_or_default()
+}
+
+/// Sets the variables of a process's libraries to `threads` threads, whatever this process's environment says.
 pub(crate) fn settle(command: &mut Command, threads: u32) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_read(name)) {
         command.env_remove(name);

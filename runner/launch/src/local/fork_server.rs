@@ -9,18 +9,19 @@
 
 use super::environment;
 use super::processes::{die_with_parent, kill_group};
-use crate::ProcessExit;
+use crate::{ProcessExit, needs_hosts};
 use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
+use recipe::{Role, RunSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,12 +30,15 @@ use std::time::{Duration, Instant};
 
 /// For a program to be loaded. Generous: the first start after a boot reads hundreds of megabytes of libraries.
 const LOADING: Duration = Duration::from_secs(30);
-/// For a process to be forked: a millisecond of work.
+/// For a process to be forked, and for the text of one that introduces the program: a few milliseconds of work.
 const FORKING: Duration = Duration::from_secs(5);
 /// For a report of how a process has exited; the supervisor waits longer for one that it killed.
 const REPORTING: Duration = Duration::from_secs(2);
 /// For a process to be reaped, while the attempt's other processes cannot be killed. It is reaped later otherwise.
 const REAPING: Duration = Duration::from_millis(500);
+
+/// The bytes that an introduction may have.
+const LONGEST_INTRODUCTION: usize = 1 << 20;
 
 /// The fork servers of this process, made as they are needed. Clones share them; they end with the last clone and the last
 /// of their forks.
@@ -49,10 +53,22 @@ type Slot = Arc<OnceLock<Option<Arc<Server>>>>;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loaded {
     pub(crate) program: PathBuf,
-    /// Threads that it computes with.
+    /// Threads that the variables of its libraries say.
     pub(crate) threads: u32,
     /// Variables that are set for it.
     pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Loaded {
+    /// The first process that the driver starts for a run: a rank, or the evaluator where agents start the ranks.
+    pub(crate) fn for_first_of(spec: &RunSpec, program: &Path) -> Self {
+        let role = match spec.cluster.seats.first() {
+            Some(seat) if !needs_hosts(&spec.cluster) => seat.role,
+            _ => Role::Worker,
+        };
+        let threads = spec.threads.of(role);
+        Self { program: program.into(), threads, environment: environment::of_local_node(&spec.cluster) }
+    }
 }
 
 /// A process that a server has forked, not reaped yet. Dropping it kills it.
@@ -87,13 +103,22 @@ impl ForkServers {
         // A server that has ended, because a user killed it, is replaced once.
         for _ in 0..2 {
             let Some(server) = self.server(loaded) else { return Ok(None) };
-            match server.start(input.try_clone()?.into(), log.try_clone()?.into()) {
+            let (input, log) = (input.try_clone()?.into(), log.try_clone()?.into());
+            match server.start(ForkRequest::Start { input, log }) {
                 Err(StartError::Ended) => self.forget(loaded, &server),
                 Err(StartError::Io(error)) => return Err(error),
                 Ok(fork) => return Ok(Some(fork)),
             }
         }
         Ok(None)
+    }
+
+    /// What a program prints of itself, of which a server is loaded; none where it cannot be had.
+    pub(crate) fn introduction(&self, loaded: &Loaded) -> Option<Vec<u8>> {
+        let told = |error: io::Error| {
+            tracing::info!(%error, program = %loaded.program.display(), "no fork introduces it; it is executed");
+        };
+        self.server(loaded)?.introduction().map_err(told).ok()
     }
 
     /// The ids of the servers: the processor time of reaped forks is that of their server's children.
@@ -182,12 +207,45 @@ impl Server {
         Ok(Self { id, socket, state, keeper })
     }
 
-    fn start(self: &Arc<Self>, input: OwnedFd, log: OwnedFd) -> Result<Fork, StartError> {
+    /// What a fork prints of the program.
+    ///
+    /// # Errors
+    /// It does not end within [`FORKING`], fails, or prints more than [`LONGEST_INTRODUCTION`].
+    fn introduction(self: &Arc<Self>) -> io::Result<Vec<u8>> {
+        let (mut introduction, output) = io::pipe()?;
+        let fork =
+            self.start(ForkRequest::Introduce { output: output.into() }).map_err(|error| match error {
+                StartError::Io(error) => error,
+                StartError::Ended => io::ErrorKind::BrokenPipe.into(),
+            })?;
+        // An early return drops the fork, which kills it.
+        let deadline = Instant::now() + FORKING;
+        let mut text = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            readable_until(&introduction, deadline)?;
+            match introduction.read(&mut piece)? {
+                0 => break,
+                read if text.len() + read <= LONGEST_INTRODUCTION => text.extend_from_slice(&piece[..read]),
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a text without an end")),
+            }
+        }
+        readable_until(&fork.handle.descriptor, deadline)?;
+        match fork.exit() {
+            ProcessExit::Code(0) => {
+                fork.reap();
+                Ok(text)
+            }
+            other => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    fn start(self: &Arc<Self>, request: ForkRequest) -> Result<Fork, StartError> {
         let (reply, started) = channel();
         {
             // Under the lock, so that the replies have the order of the requests.
             let mut state = lock(&self.state);
-            if state.ended || (ForkRequest::Start { input, log }).send(&*self.socket).is_err() {
+            if state.ended || request.send(&*self.socket).is_err() {
                 return Err(StartError::Ended);
             }
             state.starting.push_back(reply);
@@ -329,18 +387,24 @@ impl State {
 }
 
 /// Whether a descriptor becomes readable within a time, or at all.
-fn is_readable(descriptor: &OwnedFd, within: Option<Duration>) -> io::Result<bool> {
+fn is_readable(descriptor: impl AsFd, within: Option<Duration>) -> io::Result<bool> {
     let within = within.map(|within| Timespec {
         tv_sec: within.as_secs().cast_signed(),
         tv_nsec: i64::from(within.subsec_nanos()),
     });
-    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
     Ok(rustix::io::retry_on_intr(|| poll(&mut polled, within.as_ref()))? > 0)
+}
+
+/// Waits until a descriptor is readable.
+fn readable_until(descriptor: impl AsFd, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if is_readable(descriptor, Some(left))? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
 fn execute(loaded: &Loaded, theirs: OwnedFd) -> io::Result<Child> {
     let mut command = Command::new(&loaded.program);
-    command.arg(FORK_SERVER).stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(FORK_SERVER).stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     command.process_group(0);
     environment::settle(&mut command, loaded.threads);
     command.envs(&loaded.environment);

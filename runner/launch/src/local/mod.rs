@@ -10,6 +10,7 @@ mod network;
 mod processes;
 
 pub use fork_server::ForkServers;
+pub(crate) use fork_server::Loaded;
 pub use machine::{LocalNodes, free_resources};
 pub(crate) use network::network;
 pub use network::{Interface, NetworkFacts};

@@ -33,7 +33,7 @@ pub(crate) struct SpawnLocal {
     pub(crate) briefing: Vec<u8>,
     /// Receives its standard error.
     pub(crate) log: File,
-    /// Threads that it computes with.
+    /// Threads that the variables of its libraries say.
     pub(crate) threads: u32,
     /// Variables that are set for it.
     pub(crate) environment: BTreeMap<String, String>,

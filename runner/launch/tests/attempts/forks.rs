@@ -6,7 +6,7 @@ use launch::{End, ForkServers, Outcome, Update};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// On a busy machine.
@@ -51,6 +51,58 @@ fn attempts_share_a_server_which_ends_with_the_last_of_them() {
     let servers = forks.ids();
     drop(forks);
     groups_gone(&servers, SOON).unwrap();
+}
+
+#[test]
+fn a_program_that_was_examined_for_a_run_is_the_server_of_its_processes() {
+    let (directory, path) = script("echo \"$@\" >> \"$0.starts\"");
+    let forks = ForkServers::default();
+    let mut trial = Trial { worker: path.clone(), forks: Some(forks.clone()), ..trial(2, "") };
+    trial.spec.threads.evaluator = trial.spec.threads.worker + 1;
+    let examined = launch::examine_for(&trial.spec, &path, &forks).unwrap();
+    assert!(examined.forks);
+    assert_eq!(examined, launch::examine(&path).unwrap(), "it says the same if it is only asked");
+    let servers = forks.ids();
+    assert_eq!(servers.len(), 1);
+    assert_eq!(children(servers[0]), [0_u32; 0], "the fork that introduced it is reaped");
+    assert_eq!(trial.run().outcome.end, End::Done);
+    assert_eq!(forks.ids(), servers);
+    let starts = fs::read_to_string(directory.path().join("worker.starts")).unwrap();
+    assert_eq!(starts, "--protocol --fork-server\n--protocol\n");
+}
+
+#[test]
+fn a_program_that_only_introduces_itself_is_examined_too() {
+    let (_directory, path) = script("[ $# = 2 ] && exec \"$0\" --protocol");
+    let forks = ForkServers::default();
+    assert!(launch::examine_for(&trial(2, "").spec, &path, &forks).unwrap().forks);
+    assert!(forks.ids().is_empty());
+    let (_directory, path) = script("echo no libtorch >&2; exit 127");
+    let refused = launch::examine_for(&trial(2, "").spec, &path, &forks).unwrap_err().to_string();
+    assert!(refused.contains("does not say its protocol: no libtorch"), "{refused}");
+}
+
+#[test]
+fn a_program_behind_a_shell_is_examined_for_a_run() {
+    let (_directory, path) = script(&format!("{WORKER} \"$@\"; exit"));
+    let forks = ForkServers::default();
+    let trial = Trial { worker: path.clone(), forks: Some(forks.clone()), ..trial(2, "") };
+    assert!(launch::examine_for(&trial.spec, &path, &forks).unwrap().forks);
+    let servers = forks.ids();
+    assert_eq!(trial.run().outcome.end, End::Done);
+    assert_eq!(forks.ids(), servers);
+}
+
+#[test]
+fn variables_of_an_inventory_do_not_change_what_a_program_is() {
+    let mut spec = trial(2, "").spec;
+    let forks = ForkServers::default();
+    let plain = launch::examine_for(&spec, Path::new(WORKER), &forks).unwrap();
+    assert_eq!(forks.ids().len(), 1);
+    spec.cluster.nodes[0].environment.insert("LD_LIBRARY_PATH".into(), "/nowhere".into());
+    let forks = ForkServers::default();
+    assert_eq!(launch::examine_for(&spec, Path::new(WORKER), &forks).unwrap(), plain);
+    assert!(forks.ids().is_empty(), "it was asked by itself");
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn with_a_core_to_spare_the_evaluator_works_beside_the_ranks() {
     assert!(result.updates[..first].iter().any(evaluator));
 }
 
-/// What the caller's shell says to OpenMP, MKL and their like reaches no process; each has the plan's number of threads.
+/// What the caller's shell says to OpenMP, MKL and their like reaches no process; each computes with the plan's number of threads.
 #[test]
 fn the_callers_environment_has_no_say_in_arithmetic() {
     let directory = tempfile::tempdir().unwrap();
@@ -262,11 +262,14 @@ fn the_callers_environment_has_no_say_in_arithmetic() {
         .status()
         .unwrap();
     assert!(status.success());
-    for (log, threads) in [("rank-0.log", 2), ("rank-1.log", 2), ("rank-2.log", 1), ("evaluator.log", 3)] {
+    // The evaluator has the variables of a worker, and computes in one thread with the number of its briefing.
+    for (log, variables, threads) in
+        [("rank-0.log", 2, 2), ("rank-1.log", 2, 2), ("rank-2.log", 1, 1), ("evaluator.log", 2, 3)]
+    {
         let told = std::fs::read_to_string(attempt.join(log)).unwrap();
         let expected = format!(
-            "MKL_DYNAMIC=FALSE\nMKL_NUM_THREADS={threads}\nOMPI_COMM_WORLD_RANK=3\nOMP_DYNAMIC=FALSE\n\
-             OMP_NUM_THREADS={threads}\nOPENBLAS_NUM_THREADS={threads}\nthreads {threads}\n"
+            "MKL_DYNAMIC=FALSE\nMKL_NUM_THREADS={variables}\nOMPI_COMM_WORLD_RANK=3\nOMP_DYNAMIC=FALSE\n\
+             OMP_NUM_THREADS={variables}\nOPENBLAS_NUM_THREADS={variables}\nthreads {threads}\n"
         );
         assert_eq!(told, expected, "{log}");
     }

@@ -3,12 +3,15 @@
 //!
 //! They have a pair of sequenced-packet sockets; each message is one packet of [`SIZE`] bytes, all numbers little endian: a word
 //! (u32), a process id (u32) and a number (i32). A request to start a process brings two descriptors: the reading end of
-//! its standard input, and its standard error.
+//! its standard input, and its standard error. A request to introduce the program brings one: the standard output of a process that
+//! prints the introduction and exits. The server never calls libtorch, which decides once whether there are GPUs: every fork would
+//! inherit the answer.
 //!
 //! ```text
 //!   server                       driver
 //!   Ready                  ->
-//!                          <-    Start, with two descriptors
+//!                          <-    Start, with two descriptors, or
+//!                          <-    Introduce, with one
 //!   Started { pid } or
 //!   Failed { errno }       ->
 //!   Exited { pid, how }    ->                              (not reaped yet: the id is still its own)
@@ -31,8 +34,11 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The argument that makes a worker program a fork server.
-pub const FORK_SERVER: &str = "--fork-server";
+/// The argument that lets a worker program print what the driver must know of it.
+pub const INTRODUCE: &str = "--protocol";
+
+/// The arguments that make a worker program a fork server; one that cannot be one introduces itself and ends.
+pub const FORK_SERVER: [&str; 2] = [INTRODUCE, "--fork-server"];
 
 /// The size of a message in bytes.
 const SIZE: usize = 12;
@@ -46,6 +52,11 @@ pub enum ForkRequest {
         input: OwnedFd,
         /// Becomes its standard error.
         log: OwnedFd,
+    },
+    /// To start a process that prints what the driver must know of the program.
+    Introduce {
+        /// Becomes its standard output.
+        output: OwnedFd,
     },
     /// To reap a process that has exited.
     Reap {
@@ -102,6 +113,7 @@ impl ForkRequest {
     pub fn send(self, socket: impl AsFd) -> io::Result<()> {
         match self {
             Self::Start { input, log } => send(socket.as_fd(), [1, 0, 0], &[input.as_fd(), log.as_fd()]),
+            Self::Introduce { output } => send(socket.as_fd(), [3, 0, 0], &[output.as_fd()]),
             Self::Reap { pid } => send(socket.as_fd(), [2, pid.cast_signed(), 0], &[]),
         }
     }
@@ -111,9 +123,11 @@ impl ForkRequest {
         let Some(Packet { numbers: [word, pid, _], descriptors }) = receive(socket.as_fd())? else {
             return Ok(None);
         };
-        match (word, <[OwnedFd; 2]>::try_from(descriptors)) {
-            (1, Ok([input, log])) => Ok(Some(Self::Start { input, log })),
-            (2, _) => Ok(Some(Self::Reap { pid: pid.cast_unsigned() })),
+        let mut descriptors = descriptors.into_iter();
+        match (word, descriptors.next(), descriptors.next()) {
+            (1, Some(input), Some(log)) => Ok(Some(Self::Start { input, log })),
+            (2, None, None) => Ok(Some(Self::Reap { pid: pid.cast_unsigned() })),
+            (3, Some(output), None) => Ok(Some(Self::Introduce { output })),
             _ => Err(unknown("request", word)),
         }
     }
@@ -211,6 +225,8 @@ mod tests {
         let (input, _kept) = io::pipe().unwrap();
         ForkRequest::Start { input: input.into(), log: write.into() }.send(&driver).unwrap();
         ForkRequest::Reap { pid: 7 }.send(&driver).unwrap();
+        let (mut introduction, output) = io::pipe().unwrap();
+        ForkRequest::Introduce { output: output.into() }.send(&driver).unwrap();
         drop(driver);
         let Some(ForkRequest::Start { log, .. }) = ForkRequest::receive(&server).unwrap() else {
             panic!("no start")
@@ -220,6 +236,12 @@ mod tests {
         read.read_to_string(&mut text).unwrap();
         assert_eq!(text, "words", "the sender has closed its end");
         assert!(matches!(ForkRequest::receive(&server).unwrap(), Some(ForkRequest::Reap { pid: 7 })));
+        let Some(ForkRequest::Introduce { output }) = ForkRequest::receive(&server).unwrap() else {
+            panic!("no request for an introduction")
+        };
+        File::from(output).write_all(b"name").unwrap();
+        introduction.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "wordsname");
         assert!(ForkRequest::receive(&server).unwrap().is_none());
         assert!(ForkReply::Ready.send(&server).is_err(), "the driver reads no more");
     }
@@ -245,8 +267,10 @@ mod tests {
     #[test]
     fn a_request_without_its_descriptors_and_a_strange_size_are_errors() {
         let (driver, server) = fork_sockets().unwrap();
-        send(driver.as_fd(), [1, 0, 0], &[]).unwrap();
-        assert!(ForkRequest::receive(&server).is_err());
+        for word in [1, 3] {
+            send(driver.as_fd(), [word, 0, 0], &[]).unwrap();
+            assert!(ForkRequest::receive(&server).is_err());
+        }
         rustix::io::write(&driver, b"strange").unwrap();
         assert!(ForkRequest::receive(&server).unwrap_err().to_string().contains("7 bytes"));
     }

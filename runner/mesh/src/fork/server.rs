@@ -13,10 +13,11 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, getppid, kill_process, pidfd_open,
     set_parent_process_death_signal, setpgid, waitid,
 };
-use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use rustix::thread::set_name;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -31,6 +32,8 @@ pub enum Forked {
     Server,
     /// In a process that is to be a worker: its standard input brings its briefing.
     Worker,
+    /// In a process that is to print what the driver must know of the program, and to exit.
+    Introducer,
 }
 
 /// Forks a process for each request of the driver, whose socket is the standard input. To be called before any other thread
@@ -38,7 +41,7 @@ pub enum Forked {
 ///
 /// # Errors
 /// This process has other threads, or the system has no descriptors of processes; the socket is broken; a process could not
-/// become a worker.
+/// become what the driver wants.
 pub fn serve_forks() -> io::Result<Forked> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     set_name(SERVER)?;
@@ -54,7 +57,7 @@ pub fn serve_forks() -> io::Result<Forked> {
         if !awaited.request {
             continue;
         }
-        match ForkRequest::receive(stdin())? {
+        let wanted = match ForkRequest::receive(stdin())? {
             None => return Ok(Forked::Server),
             Some(ForkRequest::Reap { pid }) => {
                 // One that was just killed is reaped with its exit.
@@ -62,23 +65,25 @@ pub fn serve_forks() -> io::Result<Forked> {
                     process.wanted = true;
                 }
                 reap_if_wanted(pid, &mut processes)?;
+                continue;
             }
-            Some(ForkRequest::Start { input, log }) => match start() {
-                Ok(Side::Worker { server }) => {
-                    // With it the descriptors of the others are closed.
-                    drop(processes);
-                    become_worker(server, input, log)?;
-                    return Ok(Forked::Worker);
-                }
-                Ok(Side::Server { pid, descriptor }) => {
-                    processes.insert(pid, Process { descriptor, reported: false, wanted: false });
-                    ForkReply::Started { pid }.send(stdin())?;
-                }
-                Err(error) => {
-                    let Some(errno) = error.raw_os_error() else { return Err(error) };
-                    ForkReply::Failed { errno }.send(stdin())?;
-                }
-            },
+            Some(ForkRequest::Start { input, log }) => Wanted::Worker { input, log },
+            Some(ForkRequest::Introduce { output }) => Wanted::Introducer { output },
+        };
+        match start() {
+            Ok(Side::Fork { server }) => {
+                // With it the descriptors of the others are closed.
+                drop(processes);
+                return wanted.into_fork_of(server);
+            }
+            Ok(Side::Server { pid, descriptor }) => {
+                processes.insert(pid, Process { descriptor, reported: false, wanted: false });
+                ForkReply::Started { pid }.send(stdin())?;
+            }
+            Err(error) => {
+                let Some(errno) = error.raw_os_error() else { return Err(error) };
+                ForkReply::Failed { errno }.send(stdin())?;
+            }
         }
     }
 }
@@ -118,7 +123,7 @@ impl Awaited {
 /// In which process a fork returned.
 enum Side {
     Server { pid: u32, descriptor: OwnedFd },
-    Worker { server: Pid },
+    Fork { server: Pid },
 }
 
 fn start() -> io::Result<Side> {
@@ -126,7 +131,7 @@ fn start() -> io::Result<Side> {
     #[expect(unsafe_code, reason = "the only way to a process that need not be loaded")]
     // SAFETY: this process has one thread, which was checked, so that its fork finds no lock taken and no thread missing.
     let pid: libc::c_int = unsafe { libc::fork() };
-    let Some(pid) = Pid::from_raw(pid) else { return Ok(Side::Worker { server }) };
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(Side::Fork { server }) };
     if pid.as_raw_nonzero().get() < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -139,19 +144,37 @@ fn start() -> io::Result<Side> {
     Ok(Side::Server { pid: pid.as_raw_nonzero().get().unsigned_abs(), descriptor })
 }
 
-/// Makes this process what one is that the driver executed: in a group of its own, with its own input and log, killed with the
-/// server.
-fn become_worker(server: Pid, input: OwnedFd, log: OwnedFd) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The server may have died before the request was made.
-    if getppid() != Some(server) {
-        return Err(io::ErrorKind::BrokenPipe.into());
+/// What a fork is to be.
+enum Wanted {
+    Worker { input: OwnedFd, log: OwnedFd },
+    Introducer { output: OwnedFd },
+}
+
+impl Wanted {
+    /// Makes this process, a fork of `server`, what one is that the driver executed: in a group of its own, with its own input, log or
+    /// output, killed with the server.
+    fn into_fork_of(self, server: Pid) -> io::Result<Forked> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The server may have died before the request was made.
+        if getppid() != Some(server) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        set_name(WORKER)?;
+        setpgid(None, None)?;
+        match self {
+            Self::Worker { input, log } => {
+                dup2_stdin(input)?;
+                dup2_stderr(log)?;
+                Ok(Forked::Worker)
+            }
+            Self::Introducer { output } => {
+                // In place of the server's socket.
+                dup2_stdin(File::open("/dev/null")?)?;
+                dup2_stdout(output)?;
+                Ok(Forked::Introducer)
+            }
+        }
     }
-    set_name(WORKER)?;
-    setpgid(None, None)?;
-    dup2_stdin(input)?;
-    dup2_stderr(log)?;
-    Ok(())
 }
 
 /// Reports how a process has exited, once.

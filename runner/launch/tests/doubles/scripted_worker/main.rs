@@ -1,12 +1,14 @@
 //! A test double of the worker: it speaks the real protocol and trains nothing. What it does wrong, and when,
 //! is written in the place of the data set's path: `1 kill 3; 2 deaf; evaluator exit 4`. Called with `drive` and
 //! a directory it is a driver instead, whose run never ends by itself; called with `reap` it is the next one. Called with
-//! `environment` and a directory it is a driver whose members write into their logs what their surroundings are.
+//! `environment` and a directory it is a driver whose members write into their logs what their surroundings are. With `--protocol` it
+//! introduces itself as a worker does.
 
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test double may fail loudly, and its standard error is part of its act"
+    reason = "a test double may fail loudly, and what it prints is part of its act"
 )]
 
 #[path = "../../../src/sample.rs"]
@@ -33,15 +35,25 @@ const STEP: Duration = Duration::from_millis(5);
 fn main() {
     let arguments: Vec<String> = env::args().collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, ref words @ ..] if words == mesh::FORK_SERVER => serve_forks(),
         [_, "drive", directory] => drive(directory.into()),
         [_, "environment", directory] => environment(directory.into()),
         [_, "reap"] => assert!(launch::reap() >= 1),
-        [_, mesh::FORK_SERVER] => {
-            if mesh::serve_forks().unwrap() == mesh::Forked::Worker {
-                work();
-            }
-        }
+        [_, mesh::INTRODUCE] => introduce(),
         _ => work(),
+    }
+}
+
+fn introduce() {
+    let (version, protocol, format) = (env!("CARGO_PKG_VERSION"), mesh::PROTOCOL, mesh::wire_format());
+    println!("bakeoff-worker {version} protocol {protocol} format {format:016x} forks");
+}
+
+fn serve_forks() {
+    match mesh::serve_forks().unwrap() {
+        mesh::Forked::Server => {}
+        mesh::Forked::Worker => work(),
+        mesh::Forked::Introducer => introduce(),
     }
 }
 
