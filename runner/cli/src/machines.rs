@@ -73,7 +73,8 @@ impl Machines {
                 return Err(Failure::Told(Exit::Preflight));
             }
         };
-        hosts.bring_worker(worker).await?;
+        let first = plan.runs.first().map(|run| plan.cells[run.cell].spec.threads.worker);
+        hosts.bring_worker(worker, first.unwrap_or(1)).await?;
         let mut sources: Vec<_> = plan.cells.iter().map(|cell| &cell.spec.dataset.source).collect();
         sources.dedup();
         for source in sources {

@@ -73,11 +73,7 @@ pub fn examine_for(spec: &RunSpec, path: &Path, forks: &ForkServers) -> Result<W
     if !loaded.environment.is_empty() {
         return examine(path);
     }
-    let introduced = forks.introduction(&loaded).map(|text| understood(path, &text, String::new));
-    match introduced {
-        Some(Err(LaunchError::WorkerSilent { .. })) | None => examine(path),
-        Some(introduction) => examined(path, introduction?),
-    }
+    examined(path, introduced(&loaded, forks)?)
 }
 
 fn examined(path: &Path, introduction: Introduction) -> Result<WorkerBinary, LaunchError> {
@@ -86,9 +82,21 @@ fn examined(path: &Path, introduction: Introduction) -> Result<WorkerBinary, Lau
     Ok(WorkerBinary { path: path.into(), version, identity, inventory, forks })
 }
 
-/// The identity of a binary on this host that fits this driver, with these variables set.
-pub(crate) fn examine_in(path: &Path, environment: &BTreeMap<String, String>) -> Result<String, LaunchError> {
-    identity(path, &introduction(path, environment, PATIENCE)?.libtorch)
+/// The identity of a binary on this host that fits this driver, loaded as one of `forks` if it can be.
+pub(crate) fn identity_of(loaded: &Loaded, forks: &ForkServers) -> Result<String, LaunchError> {
+    identity(&loaded.program, &introduced(loaded, forks)?.libtorch)
+}
+
+/// What a binary says of itself: a fork of one that was loaded, else the binary itself.
+fn introduced(loaded: &Loaded, forks: &ForkServers) -> Result<Introduction, LaunchError> {
+    let path = loaded.program.as_path();
+    let by_a_fork = forks.introduction(loaded).map(|text| understood(path, &text, String::new));
+    match by_a_fork {
+        Some(Err(LaunchError::WorkerSilent { .. })) | None => {
+            introduction(path, &loaded.environment, PATIENCE)
+        }
+        Some(introduction) => introduction,
+    }
 }
 
 fn identity(path: &Path, libtorch: &str) -> Result<String, LaunchError> {

@@ -52,8 +52,12 @@ const CLIPPY: Check = Check {
 };
 const DOCS: Check =
     Check { name: "documentation", words: &["doc", "--workspace", "--no-deps", "--locked", "--quiet"] };
-/// End-to-end tests start the programs themselves; Cargo builds a program for the tests of its own package only.
-const PROGRAMS: Check = Check { name: "programs", words: &["build", "--workspace", "--locked"] };
+/// End-to-end tests start the programs themselves; Cargo builds a program for the tests of its own package only. Together with the tests, because by
+/// themselves programs have dependencies with fewer features, and Cargo would compile those and what uses them twice.
+const PROGRAMS: Check = Check {
+    name: "programs and tests",
+    words: &["build", "--workspace", "--lib", "--bins", "--examples", "--tests", "--locked"],
+};
 const NEXTEST: Check = Check { name: "tests", words: &["nextest", "run", "--workspace", "--locked"] };
 const NEXTEST_QUICK: Check = Check {
     name: "tests but end-to-end",
@@ -262,15 +266,16 @@ mod tests {
     #[test]
     fn the_full_gate_has_every_check_and_ends_with_the_tests() {
         let with_nextest =
-            ["format", "clippy", "documentation", "programs", "examples in documentation", "tests"];
+            ["format", "clippy", "documentation", "programs and tests", "examples in documentation", "tests"];
         assert_eq!(names(false, true), with_nextest);
         // Cargo's own test command runs the examples in documentation too.
-        assert_eq!(names(false, false), ["format", "clippy", "documentation", "programs", "tests"]);
+        assert_eq!(names(false, false), ["format", "clippy", "documentation", "programs and tests", "tests"]);
     }
 
     #[test]
     fn quick_leaves_out_only_what_it_says() {
-        let quick = ["format", "clippy", "programs", "examples in documentation", "tests but end-to-end"];
+        let quick =
+            ["format", "clippy", "programs and tests", "examples in documentation", "tests but end-to-end"];
         assert_eq!(names(true, true), quick);
     }
 

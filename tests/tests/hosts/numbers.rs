@@ -6,6 +6,7 @@ use record::Event;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 
 /// Through doors, in a tunnel, and with this machine as one of the hosts.
 #[test]
@@ -86,7 +87,7 @@ fn a_run_on_hosts_that_was_stopped_continues_with_the_weights_of_one_that_was_no
     assert_eq!(last(&desk), last(&here));
 }
 
-/// A worker program of the host's own decides the bits of its sums.
+/// A worker program of the host's own decides the bits of its sums. It is loaded once for a run.
 #[test]
 fn a_host_with_another_worker_program_makes_another_run() {
     if !Lab::is_possible() {
@@ -95,14 +96,19 @@ fn a_host_with_another_worker_program_makes_another_run() {
     let lab = Lab::start().unwrap();
     let desk = Desk::new().unwrap();
     let own = desk.at("own-worker");
-    std::fs::copy(binary("bakeoff-worker").unwrap(), &own).unwrap();
+    let (worker, starts) = (binary("bakeoff-worker").unwrap(), desk.at("starts"));
+    let script =
+        format!("#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n", starts.display(), worker.display());
+    std::fs::write(&own, script).unwrap();
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
     desk.write("nodes.toml", &format!("[lab1]\n[lab2]\nworker = \"{}\"\n", own.display())).unwrap();
     desk.write("recipe.toml", &recipe("d-sync", &format!("{HOSTS}\ninventory = \"nodes.toml\""), 5)).unwrap();
     let again =
         || lab.run(&desk, ["run", "recipe.toml"]).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
     again();
+    assert_eq!(std::fs::read_to_string(&starts).unwrap(), "--protocol --fork-server\n");
     assert!(again().stderr.contains("1 finished before and reused"));
-    std::fs::OpenOptions::new().append(true).open(&own).unwrap().write_all(b"x").unwrap();
+    std::fs::OpenOptions::new().append(true).open(&own).unwrap().write_all(b"#").unwrap();
     let said = again().stderr;
     says(&said, &["lab2 has another worker program, or another libtorch, than this machine"]);
     assert!(!said.contains("reused"), "{said}");

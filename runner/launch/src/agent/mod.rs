@@ -14,7 +14,7 @@ use crate::channel::{
     Destination, Frame, FromAgent, Greeting, LEASE, Opener, Outlet, Patient, Reply, Request, SIGN_OF_LIFE,
     StreamMessage, Streams, ToAgent, outlet, read_frame, urgency,
 };
-use crate::local::{ForkServers, LocalNodes, free_resources};
+use crate::local::{ForkServers, Loaded, LocalNodes, free_resources};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
 use door::Probed;
@@ -181,8 +181,9 @@ impl Agent {
                 let Probed { round_trip, transfers } = here.probe(door, &sizes).await?;
                 Ok(Reply::Probed { round_trip, transfers })
             }
-            Request::Examine { program, environment } => {
-                let examine = move || crate::worker_binary::examine_in(&program, &environment);
+            Request::Examine { program, threads, environment } => {
+                let (loaded, forks) = (Loaded { program, threads, environment }, self.forks.clone());
+                let examine = move || crate::worker_binary::identity_of(&loaded, &forks);
                 let examined = tokio::task::spawn_blocking(examine).await.map_err(io::Error::other)?;
                 examined.map(Reply::Examined).map_err(io::Error::other)
             }

@@ -9,9 +9,9 @@
 
 use super::environment;
 use super::processes::{die_with_parent, kill_group};
-use crate::{ProcessExit, needs_hosts};
+use crate::ProcessExit;
 use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
-use recipe::{Role, RunSpec};
+use recipe::{Access, Role, RunSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
@@ -62,10 +62,8 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// The first process that the driver starts for a run: a rank, or the evaluator where agents start the ranks.
     pub(crate) fn for_first_of(spec: &RunSpec, program: &Path) -> Self {
-        let role = match spec.cluster.seats.first() {
-            Some(seat) if !needs_hosts(&spec.cluster) => seat.role,
-            _ => Role::Worker,
-        };
+        let alone = spec.cluster.nodes.iter().all(|node| node.access == Access::Local);
+        let role = spec.cluster.seats.first().filter(|_| alone).map_or(Role::Worker, |seat| seat.role);
         let threads = spec.threads.of(role);
         Self { program: program.into(), threads, environment: environment::of_local_node(&spec.cluster) }
     }

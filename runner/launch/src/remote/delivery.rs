@@ -29,12 +29,13 @@ pub(crate) struct HostedWorker {
     pub(crate) identity: String,
 }
 
-/// Makes the worker program and its libraries ready on a host.
+/// Makes the worker program and its libraries ready on a host, for ranks that compute with `threads` threads.
 pub(super) async fn hosted_worker(
     link: &HostLink,
     worker: &WorkerBinary,
     files: &WorkerFiles,
     uploads: &UnboundedSender<Upload>,
+    threads: u32,
 ) -> Result<HostedWorker, LaunchError> {
     let node = &link.node;
     let mut hosted = match (&node.access, &node.worker) {
@@ -63,8 +64,8 @@ pub(super) async fn hosted_worker(
         }
     };
     environment::add(&mut hosted.environment, &node.environment);
-    let examine =
-        Request::Examine { program: hosted.program.clone(), environment: hosted.environment.clone() };
+    let (program, environment) = (hosted.program.clone(), hosted.environment.clone());
+    let examine = Request::Examine { program, threads, environment };
     let Reply::Examined(identity) = link.request(examine, Vec::new()).await? else {
         let what = "its agent does not say which worker program it has".to_owned();
         return Err(link.fault(HostFault::Refused { what }).into());

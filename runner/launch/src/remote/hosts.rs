@@ -84,14 +84,14 @@ impl Hosts {
     }
 
     /// Makes the worker program and its libraries ready on every host, several at once: named by the node, or sent to its cache
-    /// once.
+    /// once. It is loaded for ranks that compute with `threads` threads; for others it is loaded when they start.
     ///
     /// # Errors
     /// The first host by name that cannot have it, or on which it does not run.
-    pub async fn bring_worker(&mut self, worker: &WorkerBinary) -> Result<(), LaunchError> {
+    pub async fn bring_worker(&mut self, worker: &WorkerBinary, threads: u32) -> Result<(), LaunchError> {
         let brought = self.at_each(|link, uploads| {
             let (worker, files) = (worker.clone(), self.worker_files.clone());
-            async move { hosted_worker(&link, &worker, &files, &uploads).await }
+            async move { hosted_worker(&link, &worker, &files, &uploads, threads).await }
         });
         for (host, worker) in brought.await? {
             self.workers.insert(host, worker);
@@ -109,7 +109,9 @@ impl Hosts {
         link: &HostLink,
         worker: &WorkerBinary,
     ) -> Result<(), LaunchError> {
-        let worker = hosted_worker(link, worker, &self.worker_files, &self.uploads).await?;
+        // No rank is started.
+        let threads = 1;
+        let worker = hosted_worker(link, worker, &self.worker_files, &self.uploads, threads).await?;
         self.workers.insert(link.node.name.clone(), worker);
         Ok(())
     }
