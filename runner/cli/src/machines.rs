@@ -73,8 +73,8 @@ impl Machines {
                 return Err(Failure::Told(Exit::Preflight));
             }
         };
-        let first = plan.runs.first().map(|run| plan.cells[run.cell].spec.threads.worker);
-        hosts.bring_worker(worker, first.unwrap_or(1)).await?;
+        let threads = plan.runs.first().map(|run| plan.cells[run.cell].spec.threads.worker);
+        hosts.bring_worker(worker, threads).await?;
         let mut sources: Vec<_> = plan.cells.iter().map(|cell| &cell.spec.dataset.source).collect();
         sources.dedup();
         for source in sources {

@@ -82,7 +82,15 @@ fn examined(path: &Path, introduction: Introduction) -> Result<WorkerBinary, Lau
     Ok(WorkerBinary { path: path.into(), version, identity, inventory, forks })
 }
 
-/// The identity of a binary on this host that fits this driver, loaded as one of `forks` if it can be.
+/// The identity of a binary on this host that fits this driver, with these variables set.
+pub(crate) fn identity_in(
+    path: &Path,
+    environment: &BTreeMap<String, String>,
+) -> Result<String, LaunchError> {
+    identity(path, &introduction(path, environment, PATIENCE)?.libtorch)
+}
+
+/// The same of one that is loaded as one of `forks`, if it can be.
 pub(crate) fn identity_of(loaded: &Loaded, forks: &ForkServers) -> Result<String, LaunchError> {
     identity(&loaded.program, &introduced(loaded, forks)?.libtorch)
 }

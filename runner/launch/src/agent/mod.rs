@@ -15,6 +15,7 @@ use crate::channel::{
     StreamMessage, Streams, ToAgent, outlet, read_frame, urgency,
 };
 use crate::local::{ForkServers, Loaded, LocalNodes, free_resources};
+use crate::worker_binary::{identity_in, identity_of};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
 use door::Probed;
@@ -182,8 +183,11 @@ impl Agent {
                 Ok(Reply::Probed { round_trip, transfers })
             }
             Request::Examine { program, threads, environment } => {
-                let (loaded, forks) = (Loaded { program, threads, environment }, self.forks.clone());
-                let examine = move || crate::worker_binary::identity_of(&loaded, &forks);
+                let forks = self.forks.clone();
+                let examine = move || match threads {
+                    Some(threads) => identity_of(&Loaded { program, threads, environment }, &forks),
+                    None => identity_in(&program, &environment),
+                };
                 let examined = tokio::task::spawn_blocking(examine).await.map_err(io::Error::other)?;
                 examined.map(Reply::Examined).map_err(io::Error::other)
             }

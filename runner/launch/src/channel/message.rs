@@ -64,8 +64,9 @@ pub(crate) enum Request {
     Network { address: Option<IpAddr> },
     /// Measure the way to another host's door, with messages of these sizes there and back.
     Probe { attempt: u64, door: SocketAddr, sizes: Vec<u64> },
-    /// Whether a program on this host fits; it is loaded for ranks with this number of threads, if it can be a fork server.
-    Examine { program: PathBuf, threads: u32, environment: BTreeMap<String, String> },
+    /// Whether a program on this host fits; where ranks with a number of threads are to start, it is loaded for them, if it can be a
+    /// fork server.
+    Examine { program: PathBuf, threads: Option<u32>, environment: BTreeMap<String, String> },
 }
 
 impl Request {

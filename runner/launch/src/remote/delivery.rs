@@ -29,13 +29,13 @@ pub(crate) struct HostedWorker {
     pub(crate) identity: String,
 }
 
-/// Makes the worker program and its libraries ready on a host, for ranks that compute with `threads` threads.
+/// Makes the worker program and its libraries ready on a host, for ranks that compute with `threads` threads; none where no rank is to start.
 pub(super) async fn hosted_worker(
     link: &HostLink,
     worker: &WorkerBinary,
     files: &WorkerFiles,
     uploads: &UnboundedSender<Upload>,
-    threads: u32,
+    threads: Option<u32>,
 ) -> Result<HostedWorker, LaunchError> {
     let node = &link.node;
     let mut hosted = match (&node.access, &node.worker) {

@@ -84,11 +84,15 @@ impl Hosts {
     }
 
     /// Makes the worker program and its libraries ready on every host, several at once: named by the node, or sent to its cache
-    /// once. It is loaded for ranks that compute with `threads` threads; for others it is loaded when they start.
+    /// once. It is loaded for ranks that compute with `threads` threads, if any are to start; for others it is loaded when they start.
     ///
     /// # Errors
     /// The first host by name that cannot have it, or on which it does not run.
-    pub async fn bring_worker(&mut self, worker: &WorkerBinary, threads: u32) -> Result<(), LaunchError> {
+    pub async fn bring_worker(
+        &mut self,
+        worker: &WorkerBinary,
+        threads: Option<u32>,
+    ) -> Result<(), LaunchError> {
         let brought = self.at_each(|link, uploads| {
             let (worker, files) = (worker.clone(), self.worker_files.clone());
             async move { hosted_worker(&link, &worker, &files, &uploads, threads).await }
@@ -109,9 +113,8 @@ impl Hosts {
         link: &HostLink,
         worker: &WorkerBinary,
     ) -> Result<(), LaunchError> {
-        // No rank is started.
-        let threads = 1;
-        let worker = hosted_worker(link, worker, &self.worker_files, &self.uploads, threads).await?;
+        let no_rank_starts = None;
+        let worker = hosted_worker(link, worker, &self.worker_files, &self.uploads, no_rank_starts).await?;
         self.workers.insert(link.node.name.clone(), worker);
         Ok(())
     }
