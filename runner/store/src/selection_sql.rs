@@ -1,6 +1,7 @@
 //! A selection as a condition in SQL. Everything a user wrote is bound, never spliced into the text.
 
 use crate::selection::{Field, IMPORTED, Operand, Selection, Test};
+use crate::sql::from_row::from_row;
 use crate::{RunId, Store, StoreError};
 use recipe::Relation;
 use sqlx::{QueryBuilder, Sqlite};
@@ -8,14 +9,16 @@ use sqlx::{QueryBuilder, Sqlite};
 /// The order of sweeps, whenever they came into this store: the first ten characters of an id are the moment.
 pub(crate) const BY_TIME: &str = "substr(sweep.ulid, 1, 10), sweep.id";
 
-/// A run that fits.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub(crate) struct Fitting {
-    /// Its row.
-    pub(crate) run: i64,
-    /// Its sweep's row.
-    pub(crate) sweep: i64,
-    pub(crate) ulid: String,
+from_row! {
+    /// A run that fits.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Fitting {
+        /// Its row.
+        pub(crate) run: i64,
+        /// Its sweep's row.
+        pub(crate) sweep: i64,
+        pub(crate) ulid: String,
+    }
 }
 
 impl Store {

@@ -3,6 +3,7 @@
 use super::content::Content;
 use crate::read::earlier::SURROUNDINGS;
 use crate::sql::document::{from_json, to_json};
+use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{NodeRow, StoreError};
 use recipe::{Provenance, RunSpec};
@@ -47,15 +48,16 @@ pub struct AlikeCell {
     pub there: RunSpec,
 }
 
-#[derive(sqlx::FromRow)]
-struct Columns {
-    id: i64,
-    ulid: String,
-    name: String,
-    started_unix: i64,
-    version: String,
-    imported: bool,
-    shared: u32,
+from_row! {
+    struct Columns {
+        id: i64,
+        ulid: String,
+        name: String,
+        started_unix: i64,
+        version: String,
+        imported: bool,
+        shared: u32,
+    }
 }
 
 /// The sweeps outside of the bundle that have the most configurations in common with this one; else the newest one of the same name.

@@ -1,6 +1,7 @@
 //! Size, version and row counts of the database, and a check of its integrity.
 
-use crate::database::migrate::{MIGRATIONS, newest};
+use crate::database::migrate::newest;
+use crate::database::migrations::MIGRATIONS;
 use crate::layout::DATABASE;
 use crate::sql::value::uint;
 use crate::{Store, StoreError};

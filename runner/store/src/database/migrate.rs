@@ -13,9 +13,6 @@ use std::time::SystemTime;
 /// "BAKE" in ASCII: distinguishes our files from other SQLite databases.
 pub(crate) const APPLICATION_ID: i64 = 0x4241_4b45;
 
-/// The schema's history, embedded; a file is never edited once released.
-pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
-
 /// Copies of earlier versions that are kept.
 const COPIES: usize = 2;
 /// A copy is named after the version that it has.
@@ -119,6 +116,7 @@ fn is_copy(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Store;
+    use crate::database::migrations::MIGRATIONS;
     use sqlx::SqlSafeStr;
     use sqlx::migrate::{Migration, MigrationType};
 

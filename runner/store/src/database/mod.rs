@@ -5,6 +5,7 @@ pub(crate) mod filesystem;
 pub(crate) mod health;
 pub(crate) mod lock;
 pub(crate) mod migrate;
+pub(crate) mod migrations;
 pub(crate) mod older;
 pub(crate) mod open;
 pub(crate) mod reserve;

@@ -85,7 +85,8 @@ pub(crate) fn additions(found: i64, known: i64) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::database::migrate::{MIGRATIONS, newest};
+    use crate::database::migrate::newest;
+    use crate::database::migrations::MIGRATIONS;
     use crate::{DATABASE, ExportTable, RunState, Selection, Store, StoreError};
     use recipe::{RunSpec, Strategy};
     use sqlx::AssertSqlSafe;

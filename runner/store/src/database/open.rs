@@ -2,7 +2,8 @@
 
 use crate::StoreError;
 use crate::database::lock::{self, Lock};
-use crate::database::migrate::{MIGRATIONS, migrate, newest, version};
+use crate::database::migrate::{migrate, newest, version};
+use crate::database::migrations::MIGRATIONS;
 use crate::database::{filesystem, older, reserve};
 use crate::error::{BUSY_SECONDS, SQLITE_CANTOPEN, SQLITE_READONLY, result_code};
 use crate::layout::{self, DATABASE};

@@ -2,6 +2,7 @@
 //! size does not depend on the number of steps.
 
 use crate::read::timeline::shown_attempt;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{decode_phases, int, uint};
 use crate::{RunId, Store, StoreError};
 use record::{Category, Nanos, Rank};
@@ -114,13 +115,14 @@ impl Drawing {
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct StepColumns {
-    step: i64,
-    rank: u32,
-    begin: i64,
-    length: i64,
-    phases: Vec<u8>,
+from_row! {
+    struct StepColumns {
+        step: i64,
+        rank: u32,
+        begin: i64,
+        length: i64,
+        phases: Vec<u8>,
+    }
 }
 
 /// Reads the steps of the workers' compute lanes page by page.

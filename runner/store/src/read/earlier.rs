@@ -1,6 +1,7 @@
 //! The earlier runs of a recipe, from which a driver explains why it runs, repeats or reuses one.
 
 use crate::sql::document::from_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{seed_of, state_named};
 use crate::{RunId, RunState, Store, StoreError, SweepId};
 use recipe::{Provenance, RunSpec};
@@ -39,19 +40,20 @@ pub(crate) const ORDERED: &str = "ordered";
 /// The state of the event in an attempt's history that holds the surroundings.
 pub(crate) const SURROUNDINGS: &str = "surroundings";
 
-#[derive(sqlx::FromRow)]
-struct Columns {
-    ulid: String,
-    arm_name: String,
-    condition: String,
-    repeat: u32,
-    state: String,
-    detail: Option<String>,
-    wall: Option<i64>,
-    seed: String,
-    spec: String,
-    identity_hash: Option<String>,
-    surroundings: Option<String>,
+from_row! {
+    struct Columns {
+        ulid: String,
+        arm_name: String,
+        condition: String,
+        repeat: u32,
+        state: String,
+        detail: Option<String>,
+        wall: Option<i64>,
+        seed: String,
+        spec: String,
+        identity_hash: Option<String>,
+        surroundings: Option<String>,
+    }
 }
 
 impl Store {

@@ -1,5 +1,6 @@
 //! Files in the directory of an attempt: the snapshots of its models, and the ids of its samples.
 
+use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{EventLog, RunId, Store, StoreError};
 use record::{Event, Nanos, Rank};
@@ -31,16 +32,17 @@ pub struct KeptModel {
 /// Sample ids by step and rank, in the order of the batch.
 pub type SampleIds = BTreeMap<(u64, Rank), Vec<u32>>;
 
-#[derive(sqlx::FromRow)]
-struct SnapshotColumns {
-    path: String,
-    rank: u32,
-    model: String,
-    step: i64,
-    samples: i64,
-    at: i64,
-    last: bool,
-    ended: bool,
+from_row! {
+    struct SnapshotColumns {
+        path: String,
+        rank: u32,
+        model: String,
+        step: i64,
+        samples: i64,
+        at: i64,
+        last: bool,
+        ended: bool,
+    }
 }
 
 impl Store {

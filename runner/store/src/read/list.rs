@@ -3,6 +3,7 @@
 use crate::read::earlier::SURROUNDINGS;
 use crate::read::load::standing;
 use crate::sql::document::{from_json, to_json};
+use crate::sql::from_row::from_row;
 use crate::sql::value::{float_of, metric_named, state_named, uint};
 use crate::{
     Annotations, NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError,
@@ -78,24 +79,25 @@ type Specs = BTreeMap<i64, RunSpec>;
 /// The last evaluations by attempt.
 type Latest = BTreeMap<(i64, Metric), f64>;
 
-#[derive(sqlx::FromRow)]
-struct LineColumns {
-    ulid: String,
-    sweep_row: i64,
-    sweep: String,
-    recipe: String,
-    arm: String,
-    condition: String,
-    repeat: u32,
-    state: String,
-    as_ordered: bool,
-    reused: bool,
-    config: i64,
-    attempt: Option<i64>,
-    started: Option<i64>,
-    training: Option<i64>,
-    /// That of the recipe's target.
-    metric: Option<String>,
+from_row! {
+    struct LineColumns {
+        ulid: String,
+        sweep_row: i64,
+        sweep: String,
+        recipe: String,
+        arm: String,
+        condition: String,
+        repeat: u32,
+        state: String,
+        as_ordered: bool,
+        reused: bool,
+        config: i64,
+        attempt: Option<i64>,
+        started: Option<i64>,
+        training: Option<i64>,
+        /// That of the recipe's target.
+        metric: Option<String>,
+    }
 }
 
 /// A line, and the row of its configuration.

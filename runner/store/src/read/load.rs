@@ -7,6 +7,7 @@ use crate::read::parts::Parts;
 use crate::read::plan::plan_of;
 use crate::read::steps::summary_of;
 use crate::sql::document::from_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{seed_of, state_named, uint};
 use crate::{AttemptId, AttemptRow, RunRow, RunState, Selection, Store, StoreError, SweepRows};
 use record::{Nanos, Rank};
@@ -65,16 +66,17 @@ pub(crate) fn standing(state: &str, abandoned: bool) -> Result<RunState, StoreEr
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct SweepColumns {
-    ulid: String,
-    sha256: String,
-    recipe_path: String,
-    argv: String,
-    version: String,
-    git_commit: Option<String>,
-    git_dirty: Option<bool>,
-    started_unix: i64,
+from_row! {
+    struct SweepColumns {
+        ulid: String,
+        sha256: String,
+        recipe_path: String,
+        argv: String,
+        version: String,
+        git_commit: Option<String>,
+        git_dirty: Option<bool>,
+        started_unix: i64,
+    }
 }
 
 async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepRows, StoreError> {
@@ -100,16 +102,17 @@ async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepR
     })
 }
 
-#[derive(sqlx::FromRow)]
-struct RunColumns {
-    id: i64,
-    ulid: String,
-    position: i64,
-    cell: i64,
-    repeat: u32,
-    seed: String,
-    state: String,
-    reused: bool,
+from_row! {
+    struct RunColumns {
+        id: i64,
+        ulid: String,
+        position: i64,
+        cell: i64,
+        repeat: u32,
+        seed: String,
+        state: String,
+        reused: bool,
+    }
 }
 
 async fn runs_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<RunColumns>, StoreError> {
@@ -136,27 +139,28 @@ fn run_row(columns: RunColumns, attempt: Option<AttemptRow>, abandoned: bool) ->
     })
 }
 
-#[derive(sqlx::FromRow)]
-struct AttemptColumns {
-    /// The run that shows the attempt; if it was reused, another run made it.
-    run: i64,
-    id: i64,
-    number: u32,
-    started_unix: i64,
-    state: String,
-    detail: String,
-    culprit: Option<u32>,
-    last_lines: String,
-    wall: Option<i64>,
-    training: Option<i64>,
-    step_time: Option<i64>,
-    mean_step_time: Option<i64>,
-    steps: Option<i64>,
-    step_stride: Option<i64>,
-    traced_steps: Option<i64>,
-    samples: Option<i64>,
-    rounds: Option<i64>,
-    as_ordered: bool,
+from_row! {
+    struct AttemptColumns {
+        /// The run that shows the attempt; if it was reused, another run made it.
+        run: i64,
+        id: i64,
+        number: u32,
+        started_unix: i64,
+        state: String,
+        detail: String,
+        culprit: Option<u32>,
+        last_lines: String,
+        wall: Option<i64>,
+        training: Option<i64>,
+        step_time: Option<i64>,
+        mean_step_time: Option<i64>,
+        steps: Option<i64>,
+        step_stride: Option<i64>,
+        traced_steps: Option<i64>,
+        samples: Option<i64>,
+        rounds: Option<i64>,
+        as_ordered: bool,
+    }
 }
 
 async fn attempts_of(

@@ -1,19 +1,21 @@
 //! The training losses of attempts, thinned to a curve.
 
 use crate::derive::roll_up::CURVE;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{float_of, int, uint};
 use crate::{LossRow, StoreError};
 use record::Nanos;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
-#[derive(sqlx::FromRow)]
-struct LossColumns {
-    attempt: i64,
-    step: i64,
-    samples: i64,
-    at: i64,
-    loss: Option<f64>,
+from_row! {
+    struct LossColumns {
+        attempt: i64,
+        step: i64,
+        samples: i64,
+        at: i64,
+        loss: Option<f64>,
+    }
 }
 
 /// The curves of all attempts in a JSON list, in one query. It jumps from one chosen step to the next along the key

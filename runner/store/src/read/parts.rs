@@ -9,6 +9,7 @@ use crate::read::tables::{
 };
 use crate::read::transfers::TransferColumns;
 use crate::sql::document::to_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{lane_of_server, role_named, uint};
 use crate::{
     AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, PaceRow, PhaseRow, RankRow,
@@ -45,33 +46,34 @@ pub(crate) struct Parts {
     pub(crate) blocks: Rows<BlockRow>,
 }
 
-#[derive(sqlx::FromRow)]
-struct RankColumns {
-    attempt: i64,
-    rank: u32,
-    role: String,
-    node: i64,
-    threads: Option<u32>,
-    end_text: Option<String>,
-    resident_bytes: Option<i64>,
-    recording: Option<i64>,
-    wall: Option<i64>,
-    exposed: Option<i64>,
-    hidden: Option<i64>,
-    steady: Option<i64>,
-    steady_steps: Option<i64>,
-    bytes_out: Option<i64>,
-    bytes_in: Option<i64>,
-    own: Option<i64>,
-    last: Option<i64>,
-    imposed: Option<i64>,
-    held_weights: Option<i64>,
-    held_gradients: Option<i64>,
-    held_optimizer: Option<i64>,
-    held_activations: Option<i64>,
-    resident_at_end: Option<i64>,
-    exchanging: Option<i64>,
-    exchanging_steps: Option<i64>,
+from_row! {
+    struct RankColumns {
+        attempt: i64,
+        rank: u32,
+        role: String,
+        node: i64,
+        threads: Option<u32>,
+        end_text: Option<String>,
+        resident_bytes: Option<i64>,
+        recording: Option<i64>,
+        wall: Option<i64>,
+        exposed: Option<i64>,
+        hidden: Option<i64>,
+        steady: Option<i64>,
+        steady_steps: Option<i64>,
+        bytes_out: Option<i64>,
+        bytes_in: Option<i64>,
+        own: Option<i64>,
+        last: Option<i64>,
+        imposed: Option<i64>,
+        held_weights: Option<i64>,
+        held_gradients: Option<i64>,
+        held_optimizer: Option<i64>,
+        held_activations: Option<i64>,
+        resident_at_end: Option<i64>,
+        exchanging: Option<i64>,
+        exchanging_steps: Option<i64>,
+    }
 }
 
 /// `None` of servers, and in runs recorded before it was kept.

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::sql::document::from_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::seed_of;
 use recipe::{AxisValue, Cell, Plan, Run, RunSpec};
 use sqlx::sqlite::SqliteConnection;
@@ -24,15 +25,16 @@ pub(crate) async fn plan_of(connection: &mut SqliteConnection, sweep: i64) -> Re
     })
 }
 
-#[derive(sqlx::FromRow)]
-struct CellColumns {
-    id: i64,
-    arm: i64,
-    condition: String,
-    label: String,
-    excluded: Option<String>,
-    sha256: String,
-    spec: String,
+from_row! {
+    struct CellColumns {
+        id: i64,
+        arm: i64,
+        condition: String,
+        label: String,
+        excluded: Option<String>,
+        sha256: String,
+        spec: String,
+    }
 }
 
 async fn cells_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Cell>, StoreError> {

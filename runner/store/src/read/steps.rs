@@ -7,6 +7,7 @@ use crate::read::target::{TargetTotals, target_of, target_with};
 use crate::read::timeline::kept_spans;
 use crate::read::transfers::transfers_of;
 use crate::sql::document::from_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
 use crate::{AttemptId, StoreError};
 use recipe::{Epoch, Extent, KeptSteps, RunSpec};
@@ -163,16 +164,17 @@ async fn warm_up_samples(
     Ok(if steps == 0 { 0 } else { epoch.samples_after(steps) })
 }
 
-#[derive(sqlx::FromRow)]
-struct LaneColumns {
-    lane: i64,
-    rank: u32,
-    steps: i64,
-    warm_up_steps: i64,
-    samples: i64,
-    finish: i64,
-    bytes_out: i64,
-    bytes_in: i64,
+from_row! {
+    struct LaneColumns {
+        lane: i64,
+        rank: u32,
+        steps: i64,
+        warm_up_steps: i64,
+        samples: i64,
+        finish: i64,
+        bytes_out: i64,
+        bytes_in: i64,
+    }
 }
 
 async fn lanes_of(
@@ -206,18 +208,19 @@ async fn lanes_of(
         .collect()
 }
 
-#[derive(sqlx::FromRow)]
-struct StepColumns {
-    lane: i64,
-    step: i64,
-    rank: u32,
-    length: i64,
-    own_samples: i64,
-    drain: bool,
-    loss: Option<f64>,
-    is_finite: bool,
-    phases: Vec<u8>,
-    hidden: i64,
+from_row! {
+    struct StepColumns {
+        lane: i64,
+        step: i64,
+        rank: u32,
+        length: i64,
+        own_samples: i64,
+        drain: bool,
+        loss: Option<f64>,
+        is_finite: bool,
+        phases: Vec<u8>,
+        hidden: i64,
+    }
 }
 
 impl StepColumns {

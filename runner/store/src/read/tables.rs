@@ -1,6 +1,7 @@
 //! The tables whose rows belong to attempts: for each its query, its columns, and the row that they become.
 
 use crate::sql::document::from_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::{float_of, lane_of, metric_named, phase_of, uint};
 use crate::{AveragingRow, BlockRow, LinkRow, LostRow, MetricRow, PhaseRow, StalenessRow, StoreError};
 use record::{CodingRecord, Emulated, EmulationRecord, HostRecord, Nanos, Rank, ScheduleRecord};
@@ -36,17 +37,18 @@ pub(crate) async fn rows<C: Columns>(
     Ok(groups)
 }
 
-#[derive(FromRow)]
-pub(crate) struct PhaseColumns {
-    attempt: i64,
-    rank: u32,
-    lane: i64,
-    phase: i64,
-    count: i64,
-    total: i64,
-    p50: i64,
-    p95: i64,
-    max: i64,
+from_row! {
+    pub(crate) struct PhaseColumns {
+        attempt: i64,
+        rank: u32,
+        lane: i64,
+        phase: i64,
+        count: i64,
+        total: i64,
+        p50: i64,
+        p95: i64,
+        max: i64,
+    }
 }
 
 impl Columns for PhaseColumns {
@@ -69,17 +71,18 @@ impl Columns for PhaseColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct MetricColumns {
-    attempt: i64,
-    name: String,
-    model: String,
-    step: i64,
-    samples: i64,
-    epoch: f64,
-    at: i64,
-    value: Option<f64>,
-    judged: bool,
+from_row! {
+    pub(crate) struct MetricColumns {
+        attempt: i64,
+        name: String,
+        model: String,
+        step: i64,
+        samples: i64,
+        epoch: f64,
+        at: i64,
+        value: Option<f64>,
+        judged: bool,
+    }
 }
 
 impl Columns for MetricColumns {
@@ -102,13 +105,14 @@ impl Columns for MetricColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct LinkColumns {
-    attempt: i64,
-    src: u32,
-    dst: u32,
-    bytes: i64,
-    messages: i64,
+from_row! {
+    pub(crate) struct LinkColumns {
+        attempt: i64,
+        src: u32,
+        dst: u32,
+        bytes: i64,
+        messages: i64,
+    }
 }
 
 impl Columns for LinkColumns {
@@ -128,12 +132,13 @@ impl Columns for LinkColumns {
     }
 }
 
-/// The last digest of each rank: beside `max()`, SQLite takes the other columns from the row that has it.
-#[derive(FromRow)]
-pub(crate) struct HashColumns {
-    attempt: i64,
-    rank: u32,
-    sha256: String,
+from_row! {
+    /// The last digest of each rank: beside `max()`, SQLite takes the other columns from the row that has it.
+    pub(crate) struct HashColumns {
+        attempt: i64,
+        rank: u32,
+        sha256: String,
+    }
 }
 
 impl Columns for HashColumns {
@@ -147,11 +152,12 @@ impl Columns for HashColumns {
     }
 }
 
-/// The digests of models that runs end with, where they were computed.
-#[derive(FromRow)]
-pub(crate) struct ResultColumns {
-    attempt: i64,
-    sha256: String,
+from_row! {
+    /// The digests of models that runs end with, where they were computed.
+    pub(crate) struct ResultColumns {
+        attempt: i64,
+        sha256: String,
+    }
 }
 
 impl Columns for ResultColumns {
@@ -165,18 +171,19 @@ impl Columns for ResultColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct EmulationColumns {
-    attempt: i64,
-    rank: u32,
-    what: String,
-    count: i64,
-    p50: i64,
-    p95: i64,
-    max: i64,
-    steps: i64,
-    overruns: i64,
-    longest: i64,
+from_row! {
+    pub(crate) struct EmulationColumns {
+        attempt: i64,
+        rank: u32,
+        what: String,
+        count: i64,
+        p50: i64,
+        p95: i64,
+        max: i64,
+        steps: i64,
+        overruns: i64,
+        longest: i64,
+    }
 }
 
 impl Columns for EmulationColumns {
@@ -203,15 +210,16 @@ impl Columns for EmulationColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct CodingColumns {
-    attempt: i64,
-    rank: u32,
-    lane: i64,
-    bytes: i64,
-    raw_bytes: i64,
-    squared: f64,
-    squared_error: f64,
+from_row! {
+    pub(crate) struct CodingColumns {
+        attempt: i64,
+        rank: u32,
+        lane: i64,
+        bytes: i64,
+        raw_bytes: i64,
+        squared: f64,
+        squared_error: f64,
+    }
 }
 
 impl Columns for CodingColumns {
@@ -233,10 +241,11 @@ impl Columns for CodingColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct ScheduleColumns {
-    attempt: i64,
-    record: String,
+from_row! {
+    pub(crate) struct ScheduleColumns {
+        attempt: i64,
+        record: String,
+    }
 }
 
 impl Columns for ScheduleColumns {
@@ -249,13 +258,14 @@ impl Columns for ScheduleColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct LostColumns {
-    attempt: i64,
-    rank: u32,
-    step: i64,
-    at: i64,
-    reason: String,
+from_row! {
+    pub(crate) struct LostColumns {
+        attempt: i64,
+        rank: u32,
+        step: i64,
+        at: i64,
+        reason: String,
+    }
 }
 
 impl Columns for LostColumns {
@@ -275,13 +285,14 @@ impl Columns for LostColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct StalenessColumns {
-    attempt: i64,
-    server: u32,
-    worker: u32,
-    staleness: i64,
-    count: i64,
+from_row! {
+    pub(crate) struct StalenessColumns {
+        attempt: i64,
+        server: u32,
+        worker: u32,
+        staleness: i64,
+        count: i64,
+    }
 }
 
 impl Columns for StalenessColumns {
@@ -301,12 +312,13 @@ impl Columns for StalenessColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct AveragingColumns {
-    attempt: i64,
-    rank: u32,
-    peer: u32,
-    count: i64,
+from_row! {
+    pub(crate) struct AveragingColumns {
+        attempt: i64,
+        rank: u32,
+        peer: u32,
+        count: i64,
+    }
 }
 
 impl Columns for AveragingColumns {
@@ -321,22 +333,23 @@ impl Columns for AveragingColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct HostColumns {
-    attempt: i64,
-    node: u32,
-    at: i64,
-    cores: u32,
-    busy: i64,
-    steal: i64,
-    own: i64,
-    cpu_pressure: Option<i64>,
-    memory_pressure: Option<i64>,
-    load: Option<f64>,
-    frequency: Option<u32>,
-    governor: Option<String>,
-    memory_available: Option<i64>,
-    clock_error: Option<i64>,
+from_row! {
+    pub(crate) struct HostColumns {
+        attempt: i64,
+        node: u32,
+        at: i64,
+        cores: u32,
+        busy: i64,
+        steal: i64,
+        own: i64,
+        cpu_pressure: Option<i64>,
+        memory_pressure: Option<i64>,
+        load: Option<f64>,
+        frequency: Option<u32>,
+        governor: Option<String>,
+        memory_available: Option<i64>,
+        clock_error: Option<i64>,
+    }
 }
 
 impl Columns for HostColumns {
@@ -367,11 +380,12 @@ impl Columns for HostColumns {
     }
 }
 
-#[derive(FromRow)]
-pub(crate) struct BlockColumns {
-    attempt: i64,
-    steps: i64,
-    length: i64,
+from_row! {
+    pub(crate) struct BlockColumns {
+        attempt: i64,
+        steps: i64,
+        length: i64,
+    }
 }
 
 impl Columns for BlockColumns {

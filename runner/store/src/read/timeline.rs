@@ -1,6 +1,7 @@
 //! The spans of a run that a timeline shows: its first steps, a typical one, its longest step.
 
 use crate::derive::kept_spans::{FEW, KeptSpans, Window, shown};
+use crate::sql::from_row::from_row;
 use crate::sql::value::{int, lane_of, phase_of, uint};
 use crate::{AttemptId, RunId, SpanRow, Store, StoreError};
 use recipe::{KeptSteps, Measure};
@@ -71,17 +72,19 @@ async fn recorded_steps(connection: &mut SqliteConnection, attempt: i64) -> Resu
     Ok(rows.into_iter().map(window).collect())
 }
 
-/// In the order of a timeline.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::FromRow)]
-struct Columns {
-    rank: u32,
-    lane: i64,
-    begin: i64,
-    phase: i64,
-    step: i64,
-    length: i64,
-    peer: Option<u32>,
-    bytes: i64,
+from_row! {
+    /// In the order of a timeline.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Columns {
+        rank: u32,
+        lane: i64,
+        begin: i64,
+        phase: i64,
+        step: i64,
+        length: i64,
+        peer: Option<u32>,
+        bytes: i64,
+    }
 }
 
 impl Columns {

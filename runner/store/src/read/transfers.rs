@@ -6,24 +6,25 @@
 //! below 1 KiB do not count: their time is not that of their bytes.
 
 use crate::read::tables::Columns;
+use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{AttemptId, StoreError, TransferRow};
 use record::{Nanos, Phase, Rank};
-use sqlx::FromRow;
 use sqlx::sqlite::SqliteConnection;
 
 /// Smaller messages do not count.
 const FEWEST_BYTES: i64 = 1024;
 
-#[derive(FromRow)]
-pub(crate) struct TransferColumns {
-    attempt: i64,
-    src: u32,
-    dst: u32,
-    bytes: i64,
-    time: i64,
-    cut_bytes: i64,
-    cut_time: i64,
+from_row! {
+    pub(crate) struct TransferColumns {
+        attempt: i64,
+        src: u32,
+        dst: u32,
+        bytes: i64,
+        time: i64,
+        cut_bytes: i64,
+        cut_time: i64,
+    }
 }
 
 impl Columns for TransferColumns {

@@ -11,7 +11,7 @@ pub(crate) mod valid;
 
 use crate::StoreError;
 use crate::database::lock;
-use crate::database::migrate::MIGRATIONS;
+use crate::database::migrations::MIGRATIONS;
 use crate::database::open::{Store, options};
 use crate::layout::{self, DATABASE, RUNS};
 use exchange::{clear, complete, exchange};

@@ -3,6 +3,7 @@
 use crate::driver::{KILLED, now};
 use crate::journal::entries::{AttemptEnd, SweepEnd};
 use crate::sql::document::to_json;
+use crate::sql::from_row::from_row;
 use crate::{AttemptId, Driver, RunState, Store, StoreError, SweepId};
 use serde::Serialize;
 
@@ -104,16 +105,17 @@ impl Store {
     }
 }
 
-/// A sweep that the database says is running.
-#[derive(sqlx::FromRow)]
-struct Running {
-    id: i64,
-    driver_pid: u32,
-    driver_born: String,
-    driver_host: String,
-    driver_space: String,
-    /// When its driver was last heard of, in seconds since 1970.
-    heard: i64,
+from_row! {
+    /// A sweep that the database says is running.
+    struct Running {
+        id: i64,
+        driver_pid: u32,
+        driver_born: String,
+        driver_host: String,
+        driver_space: String,
+        /// When its driver was last heard of, in seconds since 1970.
+        heard: i64,
+    }
 }
 
 impl Running {

@@ -6,6 +6,7 @@
 use crate::journal::entries::Entry;
 use crate::layout;
 use crate::sql::document::to_json;
+use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{AttemptId, RunId, RunState, Selection, Store, StoreError, SweepId};
 use serde::Serialize;
@@ -68,14 +69,15 @@ pub struct NeededRun {
     pub by: String,
 }
 
-#[derive(sqlx::FromRow)]
-struct Candidate {
-    id: i64,
-    ulid: String,
-    sweep: String,
-    recipe: String,
-    under_way: bool,
-    began: i64,
+from_row! {
+    struct Candidate {
+        id: i64,
+        ulid: String,
+        sweep: String,
+        recipe: String,
+        under_way: bool,
+        began: i64,
+    }
 }
 
 impl Store {
