@@ -26,6 +26,11 @@ fn main() {
     let headers =
         named("LIBTORCH_INCLUDE").or_else(|| named("LIBTORCH")).unwrap_or_else(beside).join("include");
     let abi = named("LIBTORCH_CXX11_ABI").map_or_else(|| "1".into(), |abi| abi.display().to_string());
+    // Clippy links nothing, and has build scripts of its own: it would compile everything once more.
+    let wrapper = env::var_os("RUSTC_WORKSPACE_WRAPPER").map(PathBuf::from);
+    if wrapper.is_some_and(|wrapper| wrapper.file_stem().is_some_and(|name| name == "clippy-driver")) {
+        return;
+    }
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").define("_GLIBCXX_USE_CXX11_ABI", abi.as_str()).files(SOURCES);
     // The compiler looks there anyway, and in its own order.
