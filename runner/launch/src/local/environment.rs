@@ -36,6 +36,10 @@ const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 /// The variables that allow fewer threads.
 const FEWER: [&str; 2] = ["OMP_DYNAMIC", "MKL_DYNAMIC"];
 
+/// Threads that wait for their next part of an operation give up their core at once. By default they compute for some milliseconds to wait; where workers
+/// have one thread each, only the evaluator has others, and would take from the workers what those are measured with.
+const WAITING: &str = "OMP_WAIT_POLICY";
+
 /// GPUs are counted in the order in which the driver lists them, and the sums of cuBLAS have one order, for which it needs work space
 /// of this size.
 const OF_GPUS: [(&str, &str); 2] =
@@ -81,6 +85,9 @@ pub(crate) fn settle(command: &mut Command, threads: u32) {
     }
     for name in FEWER {
         command.env(name, "FALSE");
+    }
+    if threads <= 1 {
+        command.env(WAITING, "PASSIVE");
     }
     command.envs(OF_GPUS);
 }

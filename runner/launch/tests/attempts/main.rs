@@ -256,6 +256,7 @@ fn the_callers_environment_has_no_say_in_arithmetic() {
             ("MKL_NUM_THREADS", "7"),
             ("KMP_AFFINITY", "compact"),
             ("MKL_CBWR", "SSE2"),
+            ("OMP_WAIT_POLICY", "ACTIVE"),
         ])
         .envs([("OMP_DYNAMIC", "TRUE"), ("GOMP_CPU_AFFINITY", "0"), ("ATEN_CPU_CAPABILITY", "default")])
         .envs([("ONEDNN_MAX_CPU_ISA", "SSE41"), ("OPENBLAS_NUM_THREADS", "7"), ("OMPI_COMM_WORLD_RANK", "3")])
@@ -267,9 +268,10 @@ fn the_callers_environment_has_no_say_in_arithmetic() {
         [("rank-0.log", 2, 2), ("rank-1.log", 2, 2), ("rank-2.log", 1, 1), ("evaluator.log", 2, 3)]
     {
         let told = std::fs::read_to_string(attempt.join(log)).unwrap();
+        let waiting = if variables == 1 { "OMP_WAIT_POLICY=PASSIVE\n" } else { "" };
         let expected = format!(
             "MKL_DYNAMIC=FALSE\nMKL_NUM_THREADS={variables}\nOMPI_COMM_WORLD_RANK=3\nOMP_DYNAMIC=FALSE\n\
-             OMP_NUM_THREADS={variables}\nOPENBLAS_NUM_THREADS={variables}\nthreads {threads}\n"
+             OMP_NUM_THREADS={variables}\n{waiting}OPENBLAS_NUM_THREADS={variables}\nthreads {threads}\n"
         );
         assert_eq!(told, expected, "{log}");
     }
