@@ -197,7 +197,8 @@ impl DriverProcess {
     /// Waits for the start of this rank's process; the driver must have been started with `-v`.
     pub fn worker(&mut self, rank: u32) -> Result<WorkerProcess> {
         let lead = format!("rank {rank} is process ");
-        let pid = self.hear(Duration::from_secs(30), |line| line.trim().strip_prefix(&lead)?.parse().ok())?;
+        // A host to which the program must be brought first takes a while where others have theirs brought beside it.
+        let pid = self.hear(Duration::from_mins(2), |line| line.trim().strip_prefix(&lead)?.parse().ok())?;
         WorkerProcess::of(pid)
     }
 

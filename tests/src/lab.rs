@@ -46,6 +46,20 @@ impl Lab {
         Self::with_cache(&shared_cache()?)
     }
 
+    /// The same with a cache of its own, an empty folder, in which there are the programs that earlier tests brought.
+    pub fn with_own_cache(cache: &Path) -> Result<Self> {
+        for kind in ["agents", "files"] {
+            fs::create_dir(cache.join(kind))?;
+            let brought = fs::read_dir(shared_cache()?.join(kind));
+            for file in brought.into_iter().flatten() {
+                let file = file?;
+                // On another file system it is brought anew.
+                let _ = fs::hard_link(file.path(), cache.join(kind).join(file.file_name()));
+            }
+        }
+        Self::with_cache(cache)
+    }
+
     /// The same with another folder for the hosts' cache.
     pub fn with_cache(cache: &Path) -> Result<Self> {
         let address = |host| IpAddr::V4(Ipv4Addr::new(127, 0, 0, host));

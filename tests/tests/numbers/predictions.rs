@@ -7,6 +7,7 @@ use recipe::{
     Codec, Collective, Compression, Extent, Placement, ReduceOrder, Role, RunSpec, Schedule, Strategy,
     SyncVariant,
 };
+use record::LaneId;
 use reports::{Computing, forecast};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,22 +83,24 @@ fn spec_of(recipe: &str, strategy: Strategy, workers: usize, servers: usize) -> 
 /// Seconds of a step when the first four are over; of a plan, when it is as old as the steps that it is from are twice.
 fn simulated(spec: &RunSpec) -> f64 {
     let opening = 4 + 3 * spec.communication.schedule.measured_steps();
-    let [few, many] = [opening, opening + 8].map(|steps| {
-        let mut spec = spec.clone();
-        spec.train.length = Extent::Steps(steps);
-        let layers = spec.model.weighted_layers();
-        let (count, n) = (layers.len(), spec.model.parameters());
-        let samples = (0..20 * spec.train.global_batch).collect();
-        let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
-        let world = World::new(1).emulating(&spec, 1, count, n);
-        let layout = Layout::new(layers.iter().map(|layer| (layer.name.to_owned(), layer.size())));
-        let learner = |_| {
-            let learner = Quadratic::of_layers(0.01, vec![1.0; n], layout.clone());
-            Box::new(learner) as Box<dyn strategies::Learner>
-        };
-        world.run(&Blueprint::new(&spec, plan, n), learner).unwrap().time.seconds()
-    });
-    (many - few) / 8.0
+    let mut spec = spec.clone();
+    spec.train.length = Extent::Steps(opening + 9);
+    let layers = spec.model.weighted_layers();
+    let (count, n) = (layers.len(), spec.model.parameters());
+    let samples = (0..20 * spec.train.global_batch).collect();
+    let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
+    let world = World::new(1).emulating(&spec, 1, count, n);
+    let layout = Layout::new(layers.iter().map(|layer| (layer.name.to_owned(), layer.size())));
+    let learner = |_| {
+        let learner = Quadratic::of_layers(0.01, vec![1.0; n], layout.clone());
+        Box::new(learner) as Box<dyn strategies::Learner>
+    };
+    let outcome = world.run(&Blueprint::new(&spec, plan, n), learner).unwrap();
+    let end_of = |step: u64| {
+        let ranks = outcome.ranks.iter().flat_map(|rank| rank.steps(LaneId::Compute));
+        ranks.filter(|record| record.step == step).map(|record| record.begin + record.length).max().unwrap()
+    };
+    (end_of(opening + 8) - end_of(opening)).seconds() / 8.0
 }
 
 fn predicted(spec: &RunSpec) -> f64 {
