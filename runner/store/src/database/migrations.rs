@@ -58,7 +58,7 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
         let files = std::fs::read_dir(folder).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        let mut there: Vec<String> = names.filter(|name| name.ends_with(".sql")).collect();
+        let mut there: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         there.sort();
         let embedded = FILES.map(|file| format!("{}.sql", file.name));
         assert_eq!(there, embedded);
