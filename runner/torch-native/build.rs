@@ -26,7 +26,7 @@ fn main() {
     let headers =
         named("LIBTORCH_INCLUDE").or_else(|| named("LIBTORCH")).unwrap_or_else(beside).join("include");
     let abi = named("LIBTORCH_CXX11_ABI").map_or_else(|| "1".into(), |abi| abi.display().to_string());
-    // Clippy links nothing, and has build scripts of its own: it would compile everything once more.
+    // Clippy links nothing, and Cargo runs this script for it apart from builds: the C++ would be compiled once more.
     let wrapper = env::var_os("RUSTC_WORKSPACE_WRAPPER").map(PathBuf::from);
     if wrapper.is_some_and(|wrapper| wrapper.file_stem().is_some_and(|name| name == "clippy-driver")) {
         return;

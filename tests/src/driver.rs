@@ -197,7 +197,7 @@ impl DriverProcess {
     /// Waits for the start of this rank's process; the driver must have been started with `-v`.
     pub fn worker(&mut self, rank: u32) -> Result<WorkerProcess> {
         let lead = format!("rank {rank} is process ");
-        // A host to which the program must be brought first takes a while where others have theirs brought beside it.
+        // Bringing the program to a host takes long while other tests do the same.
         let pid = self.hear(Duration::from_mins(2), |line| line.trim().strip_prefix(&lead)?.parse().ok())?;
         WorkerProcess::of(pid)
     }

@@ -46,13 +46,14 @@ impl Lab {
         Self::with_cache(&shared_cache()?)
     }
 
-    /// The same with a cache of its own, an empty folder, in which there are the programs that earlier tests brought.
+    /// The same with a cache of its own in this folder, which is empty: the programs that earlier tests brought are linked into it.
     pub fn with_own_cache(cache: &Path) -> Result<Self> {
         for kind in ["agents", "files"] {
             fs::create_dir(cache.join(kind))?;
             let brought = fs::read_dir(shared_cache()?.join(kind));
-            for file in brought.into_iter().flatten() {
-                let file = file?;
+            // A name with an extension is that of a file that is still arriving.
+            let complete = |file: &fs::DirEntry| Path::new(&file.file_name()).extension().is_none();
+            for file in brought.into_iter().flatten().filter_map(Result::ok).filter(complete) {
                 // On another file system it is brought anew.
                 let _ = fs::hard_link(file.path(), cache.join(kind).join(file.file_name()));
             }

@@ -54,17 +54,17 @@ fn the_next_run_connects_again_to_a_host_whose_agent_was_killed() {
     if !Lab::is_possible() {
         return;
     }
-    let twice = recipe("d-sync", HOSTS, 2_000).replace("count = 1", "count = 2");
+    let text = recipe("d-sync", HOSTS, 1_500).replace("count = 1", "count = 2");
+    let twice = format!("{text}[compute]\nstep-time = \"2ms\"\n");
     let Training { lab: _lab, desk, driver, workers, agents } = training_of(&twice);
     agents[0].signal(Signal::KILL).unwrap();
     driver.end(PATIENCE).unwrap().with_code(5).unwrap();
     gone(&workers, CLEAN).unwrap();
     gone(&agents, CLEAN).unwrap();
     let runs = desk.json(["list", "--format", "json"]).unwrap();
-    let mut states: Vec<&str> =
+    let states: Vec<&str> =
         runs.as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
-    states.sort_unstable();
-    assert_eq!(states, ["done", "failed"]);
+    assert_eq!(states, ["failed", "done"]);
 }
 
 #[test]
@@ -121,6 +121,7 @@ fn a_cut_link_ends_the_run_and_names_rank_and_host() {
     assert_eq!(scene.agents.len(), 3, "an agent for each host");
     scene.lab.cut(3).unwrap();
     let Training { lab, desk: _desk, driver, workers, agents } = scene;
+    // Its ranks are missed after 5 s, the host after 15 s; then nothing is left to wait for but a busy machine.
     let ended = driver.end(Duration::from_secs(40)).unwrap().with_code(5).unwrap();
     says(&ended.stderr, &["rank 3 on lab3 hangs: ", "in step ", ", phase "]);
     gone(&workers, CLEAN).unwrap();

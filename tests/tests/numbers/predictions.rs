@@ -7,7 +7,7 @@ use recipe::{
     Codec, Collective, Compression, Extent, Placement, ReduceOrder, Role, RunSpec, Schedule, Strategy,
     SyncVariant,
 };
-use record::LaneId;
+use record::{LaneId, Nanos};
 use reports::{Computing, forecast};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +84,7 @@ fn spec_of(recipe: &str, strategy: Strategy, workers: usize, servers: usize) -> 
 fn simulated(spec: &RunSpec) -> f64 {
     let opening = 4 + 3 * spec.communication.schedule.measured_steps();
     let mut spec = spec.clone();
+    // The last step of a run leaves nothing for a next one to wait for.
     spec.train.length = Extent::Steps(opening + 9);
     let layers = spec.model.weighted_layers();
     let (count, n) = (layers.len(), spec.model.parameters());
@@ -97,8 +98,11 @@ fn simulated(spec: &RunSpec) -> f64 {
     };
     let outcome = world.run(&Blueprint::new(&spec, plan, n), learner).unwrap();
     let end_of = |step: u64| {
-        let ranks = outcome.ranks.iter().flat_map(|rank| rank.steps(LaneId::Compute));
-        ranks.filter(|record| record.step == step).map(|record| record.begin + record.length).max().unwrap()
+        let records = outcome.ranks.iter().flat_map(|rank| rank.steps(LaneId::Compute));
+        let ends: Vec<Nanos> =
+            records.filter(|record| record.step == step).map(|record| record.begin + record.length).collect();
+        assert_eq!(ends.len(), spec.cluster.workers() as usize);
+        ends.into_iter().max().unwrap()
     };
     (end_of(opening + 8) - end_of(opening)).seconds() / 8.0
 }

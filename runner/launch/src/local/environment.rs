@@ -36,8 +36,8 @@ const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 /// The variables that allow fewer threads.
 const FEWER: [&str; 2] = ["OMP_DYNAMIC", "MKL_DYNAMIC"];
 
-/// Threads that wait for their next part of an operation give up their core at once. By default they compute for some milliseconds to wait; where workers
-/// have one thread each, only the evaluator has others, and would take from the workers what those are measured with.
+/// Threads that wait for their part of the next operation give up their core at once, instead of spinning for some milliseconds. Where workers have one
+/// thread each, only the evaluator has more; a core that they spin on is one that the driver, the rest of a run's start or the machine's other users lack.
 const WAITING: &str = "OMP_WAIT_POLICY";
 
 /// GPUs are counted in the order in which the driver lists them, and the sums of cuBLAS have one order, for which it needs work space

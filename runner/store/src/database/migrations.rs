@@ -7,8 +7,16 @@ use std::sync::LazyLock;
 /// All of them, oldest first.
 pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let migrations = (1..).zip(FILES).map(|(version, file)| {
-        let description = file.name.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).replace('_', " ");
-        Migration::new(version, description.into(), MigrationType::Simple, file.sql.into_sql_str(), false)
+        let description = file.name.trim_start_matches(|c: char| c.is_ascii_digit()).replace('_', " ");
+        let description = description.trim_start().to_owned().into();
+        let without_transaction = file.sql.starts_with("-- no-transaction");
+        Migration::new(
+            version,
+            description,
+            MigrationType::Simple,
+            file.sql.into_sql_str(),
+            without_transaction,
+        )
     });
     Migrator::with_migrations(migrations.collect())
 });
