@@ -46,8 +46,8 @@ impl Lab {
         Self::with_cache(&shared_cache()?)
     }
 
-    /// The same with a cache of its own in this folder, which is empty: the programs that earlier tests brought are linked into it.
-    pub fn with_own_cache(cache: &Path) -> Result<Self> {
+    /// The same with a cache in this empty folder, into which the programs that earlier tests brought are linked.
+    pub fn with_filled_cache(cache: &Path) -> Result<Self> {
         for kind in ["agents", "files"] {
             fs::create_dir(cache.join(kind))?;
             let brought = fs::read_dir(shared_cache()?.join(kind));

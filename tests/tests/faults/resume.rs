@@ -176,7 +176,7 @@ fn a_run_on_hosts_continues_after_one_of_them_was_lost() {
         return;
     }
     let cache = tempfile::tempdir().unwrap();
-    let lab = Lab::with_own_cache(cache.path()).unwrap();
+    let lab = Lab::with_filled_cache(cache.path()).unwrap();
     let sketch = Sketch { strategy: "d-sync", steps: 600, evaluate: 140, ..Sketch::default() };
     let text = sketch
         .to_string()
