@@ -7,7 +7,7 @@ mod arrived;
 
 use super::direct::{Line, Reading, machine_time};
 use super::presence::Presence;
-use super::waiting::Spin;
+use super::waiting::Yielding;
 use super::window::Limits;
 use crate::shared_memory::{Bells, Sharing};
 use arrived::Arrived;
@@ -29,8 +29,8 @@ pub(super) struct Inbox {
     /// One for each kind, because each kind has one lane; in shared memory, if there is any.
     bells: Bells,
     sharing: Option<Arc<Sharing>>,
-    /// How long a lane reads its bell before it sleeps.
-    spin: Spin,
+    /// How a lane waits before it sleeps.
+    yielding: Yielding,
 }
 
 /// Credits to return, and to whom.
@@ -39,16 +39,14 @@ pub(super) type Return = Option<(Rank, u64)>;
 impl Inbox {
     /// The inbox of `me` among `ranks` ranks.
     pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
-        let (bells, sharing, spin) = (Bells::default(), None, Spin::none());
-        Self { me, limits, arrived: Mutex::new(Arrived::new(ranks)), bells, sharing, spin }
+        let (bells, sharing, yielding) = (Bells::default(), None, Yielding::none());
+        Self { me, limits, arrived: Mutex::new(Arrived::new(ranks)), bells, sharing, yielding }
     }
 
     /// The same of a rank that reads the lines of its peers.
     pub(super) fn reading(mut self, reading: &Reading) -> Self {
         let arrived = self.arrived.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Where ranks share cores, reading keeps the one that is waited for from running.
-        self.spin = if cores >= arrived.peers.len() { Spin::longest() } else { Spin::none() };
+        self.yielding = Yielding::in_shared_memory();
         for (from, peer) in (0..).map(Rank).zip(&mut arrived.peers).filter(|(from, _)| *from != self.me) {
             peer.line = Some(Line::new(from, reading.clone()));
         }
@@ -174,6 +172,7 @@ impl Inbox {
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
         let bell = self.bells().of(kind);
+        let mut reads = None;
         loop {
             let seen = bell.rung();
             let mut arrived = self.lock();
@@ -193,9 +192,10 @@ impl Inbox {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
             }
-            if self.spin.may_go_on(begin) {
+            let reads = *reads.get_or_insert_with(|| self.yielding.reads());
+            if begin.elapsed() < reads {
                 drop(arrived);
-                self.spin.until_rung(bell, seen, begin);
+                self.yielding.until_rung(bell, seen, begin, reads);
                 continue;
             }
             arrived.kinds[kind as usize].waiting.enter(from, bell);

@@ -4,11 +4,17 @@ use crate::shared_memory::Bell;
 use record::Rank;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// How long a lane reads its bell before it sleeps, where each rank has a core, in microseconds: at most as long as it takes to be
-/// woken, less where that was in vain, because then it may keep the rank that it waits for from running.
-const SPIN: RangeInclusive<u32> = 10..=50;
+/// How long a lane of a rank that shares memory reads its bell before it sleeps: about as long as it takes to be woken.
+const READS: Duration = Duration::from_micros(50);
+
+/// A yield that takes longer gave the core to a thread that computes. A lane that is runnable then runs when that thread's time slice is over, one that
+/// sleeps as soon as it is woken.
+const LONG_YIELD: Duration = Duration::from_micros(200);
+
+/// How many waits begin with sleep after a long yield: twice as many after each, one less after each wait that ended without sleep.
+const PAUSE: RangeInclusive<u32> = 64..=4096;
 
 /// The lanes that wait for messages of a kind. There should be one at most; several are woken together.
 #[derive(Default)]
@@ -31,34 +37,99 @@ impl Waiting {
     }
 }
 
-/// How long a lane reads its bell before it sleeps, in microseconds; of all lanes of a rank.
-pub(super) struct Spin(AtomicU32);
+/// How the lanes of a rank wait before they sleep: they read their bells and yield between two looks, because ranks may share cores, and the one that is
+/// waited for may be runnable on this one.
+///
+/// Measured in `runner/xtask/SPEED.md`. Where messages come through sockets it gains nothing: the plane's thread is woken in any case.
+pub(super) struct Yielding {
+    reads: Duration,
+    /// Waits that begin with sleep.
+    paused: AtomicU32,
+    /// How many those are after the next long yield.
+    pause: AtomicU32,
+}
 
-impl Spin {
+impl Yielding {
     /// Lanes sleep at once.
     pub(super) fn none() -> Self {
-        Self(AtomicU32::new(0))
+        Self { reads: Duration::ZERO, paused: AtomicU32::new(0), pause: AtomicU32::new(*PAUSE.start()) }
     }
 
-    pub(super) fn longest() -> Self {
-        Self(AtomicU32::new(*SPIN.end()))
+    /// Of a rank that shares memory with its peers.
+    pub(super) fn in_shared_memory() -> Self {
+        Self { reads: READS, ..Self::none() }
     }
 
-    /// Whether a lane that began to wait at `begin` reads its bell still.
-    pub(super) fn may_go_on(&self, begin: Instant) -> bool {
-        begin.elapsed().as_micros() < u128::from(self.0.load(Relaxed))
+    /// How long a lane whose wait begins reads its bell.
+    pub(super) fn reads(&self) -> Duration {
+        let sleeps = self.paused.try_update(Relaxed, Relaxed, |paused| paused.checked_sub(1)).is_ok();
+        if sleeps { Duration::ZERO } else { self.reads }
     }
 
-    /// Reads the bell until it is rung once more than `seen`, or until a lane that began to wait at `begin` should sleep.
-    pub(super) fn until_rung(&self, bell: &Bell, seen: u32, begin: Instant) {
-        let length = self.0.load(Relaxed);
-        while self.may_go_on(begin) {
+    /// Reads the bell until it is rung once more than `seen`, or for `reads` since `begin`, when the lane began to wait.
+    pub(super) fn until_rung(&self, bell: &Bell, seen: u32, begin: Instant, reads: Duration) {
+        while begin.elapsed() < reads {
             if bell.rung() != seen {
-                self.0.store((2 * length).min(*SPIN.end()), Relaxed);
-                return;
+                return self.pause.store((self.pause.load(Relaxed) - 1).max(*PAUSE.start()), Relaxed);
             }
-            std::hint::spin_loop();
+            let before = Instant::now();
+            std::thread::yield_now();
+            self.note(before.elapsed());
         }
-        self.0.store((length / 2).max(*SPIN.start()), Relaxed);
+    }
+
+    /// Notes how long a yield took.
+    fn note(&self, yielded: Duration) {
+        if yielded > LONG_YIELD {
+            let pause = self.pause.load(Relaxed);
+            self.paused.store(pause, Relaxed);
+            self.pause.store((2 * pause).min(*PAUSE.end()), Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many waits begin with sleep from now on.
+    fn paused(yielding: &Yielding) -> usize {
+        (0..).take_while(|_| yielding.reads().is_zero()).count()
+    }
+
+    #[test]
+    fn waits_begin_with_sleep_while_a_yield_gives_the_core_to_one_that_computes() {
+        let yielding = Yielding::in_shared_memory();
+        assert_eq!(paused(&yielding), 0);
+        yielding.note(LONG_YIELD);
+        assert_eq!(paused(&yielding), 0, "no longer than a wait may take");
+        let pauses = [64, 128, 256, 512, 1024, 2048, 4096, 4096].map(|expected| {
+            yielding.note(2 * LONG_YIELD);
+            (paused(&yielding), expected)
+        });
+        assert!(pauses.iter().all(|(found, expected)| found == expected), "{pauses:?}");
+    }
+
+    #[test]
+    fn a_bell_that_is_rung_ends_the_reading_and_shortens_the_next_pause() {
+        let (yielding, bell) = (Yielding::in_shared_memory(), Bell::default());
+        yielding.note(2 * LONG_YIELD);
+        assert_eq!(paused(&yielding), 64);
+        let seen = bell.rung();
+        bell.ring(Rank(1));
+        let begin = Instant::now();
+        yielding.until_rung(&bell, seen, begin, Duration::from_mins(1));
+        assert!(begin.elapsed() < Duration::from_secs(30));
+        yielding.note(2 * LONG_YIELD);
+        assert_eq!(paused(&yielding), 127);
+    }
+
+    #[test]
+    fn a_bell_that_is_not_rung_is_read_no_longer_than_it_should_be() {
+        let (yielding, bell) = (Yielding::in_shared_memory(), Bell::default());
+        let begin = Instant::now();
+        yielding.until_rung(&bell, bell.rung(), begin, READS);
+        assert!(begin.elapsed() >= READS);
+        assert!(Yielding::none().reads().is_zero());
     }
 }
