@@ -7,7 +7,7 @@ mod arrived;
 
 use super::direct::{Line, Reading, machine_time};
 use super::presence::Presence;
-use super::waiting::Yielding;
+use super::waiting::{BellWatch, WatchEnd, watch};
 use super::window::Limits;
 use crate::shared_memory::{Bells, Sharing};
 use arrived::Arrived;
@@ -29,8 +29,6 @@ pub(super) struct Inbox {
     /// One for each kind, because each kind has one lane; in shared memory, if there is any.
     bells: Bells,
     sharing: Option<Arc<Sharing>>,
-    /// How a lane waits before it sleeps.
-    yielding: Yielding,
 }
 
 /// Credits to return, and to whom.
@@ -39,18 +37,23 @@ pub(super) type Return = Option<(Rank, u64)>;
 impl Inbox {
     /// The inbox of `me` among `ranks` ranks.
     pub(super) fn new(me: Rank, ranks: usize, limits: Limits) -> Self {
-        let (bells, sharing, yielding) = (Bells::default(), None, Yielding::none());
-        Self { me, limits, arrived: Mutex::new(Arrived::new(ranks)), bells, sharing, yielding }
+        Self { me, limits, arrived: Mutex::new(Arrived::new(ranks)), bells: Bells::default(), sharing: None }
     }
 
     /// The same of a rank that reads the lines of its peers.
     pub(super) fn reading(mut self, reading: &Reading) -> Self {
         let arrived = self.arrived.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.yielding = Yielding::in_shared_memory();
         for (from, peer) in (0..).map(Rank).zip(&mut arrived.peers).filter(|(from, _)| *from != self.me) {
             peer.line = Some(Line::new(from, reading.clone()));
         }
         self.sharing = Some(reading.sharing.clone());
+        self
+    }
+
+    /// The same of a rank whose peers ring its bells themselves, so that a lane watches its bell before it sleeps.
+    pub(super) fn watching(mut self) -> Self {
+        let arrived = self.arrived.get_mut().unwrap_or_else(PoisonError::into_inner);
+        arrived.kinds.iter_mut().for_each(|sorted| sorted.waiting.watch = BellWatch::in_shared_memory());
         self
     }
 
@@ -172,7 +175,7 @@ impl Inbox {
     ) -> Result<(Envelope, Return), StepError> {
         let begin = Instant::now();
         let bell = self.bells().of(kind);
-        let mut reads = None;
+        let mut watch_until = None;
         loop {
             let seen = bell.rung();
             let mut arrived = self.lock();
@@ -181,6 +184,9 @@ impl Inbox {
                 return Err(reason.clone());
             }
             if let Some(seen) = look(&mut arrived) {
+                if watch_until.is_some_and(|until| Instant::now() < until) {
+                    arrived.kinds[kind as usize].waiting.watch.end_wait();
+                }
                 return seen.map(|envelope| {
                     let back = arrived.consume(self.me, &envelope, self.limits.window / RETURNED);
                     (envelope, back)
@@ -192,13 +198,16 @@ impl Inbox {
                 let waited = Nanos(begin.elapsed().as_nanos() as u64);
                 return Err(StepError::Silent { rank: self.me, peer: from, wanted, waited });
             }
-            let reads = *reads.get_or_insert_with(|| self.yielding.reads());
-            if begin.elapsed() < reads {
+            let waiting = &mut arrived.kinds[kind as usize].waiting;
+            let until = *watch_until.get_or_insert_with(|| begin + waiting.watch.begin_wait());
+            if Instant::now() < until {
                 drop(arrived);
-                self.yielding.until_rung(bell, seen, begin, reads);
+                if watch(bell, seen, until) == WatchEnd::LongYield {
+                    self.lock().kinds[kind as usize].waiting.watch.note_long_yield();
+                }
                 continue;
             }
-            arrived.kinds[kind as usize].waiting.enter(from, bell);
+            waiting.enter(from, bell);
             drop(arrived);
             bell.sleep(seen, left);
             self.lock().kinds[kind as usize].waiting.leave(bell);

@@ -73,7 +73,8 @@ impl Shared {
         let inbox = match &sharing {
             Some(sharing) => {
                 let (sharing, clock, requests) = (sharing.clone(), clock.clone(), requests.clone());
-                inbox.reading(&Reading { sharing, clock, requests })
+                let inbox = inbox.reading(&Reading { sharing, clock, requests });
+                if arrivals.is_none() { inbox.watching() } else { inbox }
             }
             None => inbox,
         };

@@ -3,18 +3,18 @@
 use crate::shared_memory::Bell;
 use record::Rank;
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long a lane of a rank that shares memory reads its bell before it sleeps: about as long as it takes to be woken.
-const READS: Duration = Duration::from_micros(50);
+/// How long a lane may watch its bell before it sleeps. On an idle virtual machine a lane that sleeps runs 20 to 40 us after the ring.
+const WATCH_TIME: Duration = Duration::from_micros(50);
 
-/// A yield that takes longer gave the core to a thread that computes. A lane that is runnable then runs when that thread's time slice is over, one that
-/// sleeps as soon as it is woken.
+/// A yield that takes longer suggests that a thread that computes had the core. A lane that sleeps usually gets a core sooner after its bell is rung than one
+/// that has yielded to such a thread. Longer than [`WATCH_TIME`], so that a wait has at most one.
 const LONG_YIELD: Duration = Duration::from_micros(200);
 
-/// How many waits begin with sleep after a long yield: twice as many after each, one less after each wait that ended without sleep.
-const PAUSE: RangeInclusive<u32> = 64..=4096;
+/// How many waits begin with sleep after a long yield: twice as many after each, one less after each wait that ended without. A long yield may cost a
+/// time slice of some milliseconds: spread over the first number of waits it is as much as they gain, over the last next to nothing.
+const SLEEPING_WAITS: RangeInclusive<u32> = 64..=4096;
 
 /// The lanes that wait for messages of a kind. There should be one at most; several are woken together.
 #[derive(Default)]
@@ -22,6 +22,7 @@ pub(super) struct Waiting {
     lanes: u32,
     /// The sender whose messages wake them; `None` for any sender.
     only: Option<Rank>,
+    pub(super) watch: BellWatch,
 }
 
 impl Waiting {
@@ -37,99 +38,127 @@ impl Waiting {
     }
 }
 
-/// How the lanes of a rank wait before they sleep: they read their bells and yield between two looks, because ranks may share cores, and the one that is
-/// waited for may be runnable on this one.
-///
-/// Measured in `runner/xtask/SPEED.md`. Where messages come through sockets it gains nothing: the plane's thread is woken in any case.
-pub(super) struct Yielding {
-    reads: Duration,
-    /// Waits that begin with sleep.
-    paused: AtomicU32,
-    /// How many those are after the next long yield.
-    pause: AtomicU32,
+/// How long a lane watches its bell before it sleeps. It yields between two looks, because ranks may share cores, and the one that it waits for may be runnable
+/// on this one (`runner/xtask/SPEED.md` has the measurements).
+#[derive(Default)]
+pub(super) struct BellWatch {
+    /// Zero where messages come through sockets: the plane's thread must be woken for them anyway, so that yielding gains nothing.
+    time: Duration,
+    /// Waits still to begin with sleep.
+    sleeping_waits: u32,
+    /// How many waits will begin with sleep after the next long yield.
+    after_next: u32,
 }
 
-impl Yielding {
-    /// Lanes sleep at once.
-    pub(super) fn none() -> Self {
-        Self { reads: Duration::ZERO, paused: AtomicU32::new(0), pause: AtomicU32::new(*PAUSE.start()) }
-    }
+/// What ended the watch of a bell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WatchEnd {
+    Rung,
+    TimeUp,
+    LongYield,
+}
 
-    /// Of a rank that shares memory with its peers.
+impl BellWatch {
+    /// Of a lane whose peers ring its bell themselves.
     pub(super) fn in_shared_memory() -> Self {
-        Self { reads: READS, ..Self::none() }
+        Self { time: WATCH_TIME, sleeping_waits: 0, after_next: *SLEEPING_WAITS.start() }
     }
 
-    /// How long a lane whose wait begins reads its bell.
-    pub(super) fn reads(&self) -> Duration {
-        let sleeps = self.paused.try_update(Relaxed, Relaxed, |paused| paused.checked_sub(1)).is_ok();
-        if sleeps { Duration::ZERO } else { self.reads }
-    }
-
-    /// Reads the bell until it is rung once more than `seen`, or for `reads` since `begin`, when the lane began to wait.
-    pub(super) fn until_rung(&self, bell: &Bell, seen: u32, begin: Instant, reads: Duration) {
-        while begin.elapsed() < reads {
-            if bell.rung() != seen {
-                return self.pause.store((self.pause.load(Relaxed) - 1).max(*PAUSE.start()), Relaxed);
+    /// A wait begins: for how long its lane watches the bell.
+    pub(super) fn begin_wait(&mut self) -> Duration {
+        match self.sleeping_waits.checked_sub(1) {
+            Some(left) => {
+                self.sleeping_waits = left;
+                Duration::ZERO
             }
-            let before = Instant::now();
-            std::thread::yield_now();
-            self.note(before.elapsed());
+            None => self.time,
         }
     }
 
-    /// Notes how long a yield took.
-    fn note(&self, yielded: Duration) {
-        if yielded > LONG_YIELD {
-            let pause = self.pause.load(Relaxed);
-            self.paused.store(pause, Relaxed);
-            self.pause.store((2 * pause).min(*PAUSE.end()), Relaxed);
+    /// A wait ended while its lane watched the bell.
+    pub(super) fn end_wait(&mut self) {
+        self.after_next = self.after_next.saturating_sub(1).max(*SLEEPING_WAITS.start());
+    }
+
+    /// A yield was long.
+    pub(super) fn note_long_yield(&mut self) {
+        self.sleeping_waits = self.after_next;
+        self.after_next = (2 * self.after_next).min(*SLEEPING_WAITS.end());
+    }
+}
+
+/// Watches a bell until it is rung once more than `seen`, at most until `end`.
+pub(super) fn watch(bell: &Bell, seen: u32, end: Instant) -> WatchEnd {
+    watch_and_yield(bell, seen, end, std::thread::yield_now)
+}
+
+fn watch_and_yield(bell: &Bell, seen: u32, end: Instant, yield_core: impl Fn()) -> WatchEnd {
+    let mut now = Instant::now();
+    while bell.rung() == seen {
+        if now >= end {
+            return WatchEnd::TimeUp;
+        }
+        let before = now;
+        yield_core();
+        now = Instant::now();
+        if now.duration_since(before) > LONG_YIELD {
+            return WatchEnd::LongYield;
         }
     }
+    WatchEnd::Rung
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     /// How many waits begin with sleep from now on.
-    fn paused(yielding: &Yielding) -> usize {
-        (0..).take_while(|_| yielding.reads().is_zero()).count()
+    fn sleeping_waits(watch: &mut BellWatch) -> usize {
+        std::iter::repeat_with(|| watch.begin_wait()).take_while(Duration::is_zero).count()
     }
 
     #[test]
-    fn waits_begin_with_sleep_while_a_yield_gives_the_core_to_one_that_computes() {
-        let yielding = Yielding::in_shared_memory();
-        assert_eq!(paused(&yielding), 0);
-        yielding.note(LONG_YIELD);
-        assert_eq!(paused(&yielding), 0, "no longer than a wait may take");
-        let pauses = [64, 128, 256, 512, 1024, 2048, 4096, 4096].map(|expected| {
-            yielding.note(2 * LONG_YIELD);
-            (paused(&yielding), expected)
-        });
-        assert!(pauses.iter().all(|(found, expected)| found == expected), "{pauses:?}");
+    fn each_long_yield_doubles_the_waits_that_begin_with_sleep() {
+        let mut watch = BellWatch::in_shared_memory();
+        assert_eq!(sleeping_waits(&mut watch), 0);
+        for expected in [64, 128, 256, 512, 1024, 2048, 4096, 4096] {
+            watch.note_long_yield();
+            assert_eq!(sleeping_waits(&mut watch), expected);
+        }
+        assert!(BellWatch::default().begin_wait().is_zero());
     }
 
     #[test]
-    fn a_bell_that_is_rung_ends_the_reading_and_shortens_the_next_pause() {
-        let (yielding, bell) = (Yielding::in_shared_memory(), Bell::default());
-        yielding.note(2 * LONG_YIELD);
-        assert_eq!(paused(&yielding), 64);
+    fn each_wait_that_ends_without_sleep_takes_one_off() {
+        let mut watch = BellWatch::in_shared_memory();
+        watch.note_long_yield();
+        assert_eq!(sleeping_waits(&mut watch), 64);
+        (0..3).for_each(|_| watch.end_wait());
+        watch.note_long_yield();
+        assert_eq!(sleeping_waits(&mut watch), 125);
+        (0..1000).for_each(|_| watch.end_wait());
+        watch.note_long_yield();
+        assert_eq!(sleeping_waits(&mut watch), 64);
+    }
+
+    #[test]
+    fn a_bell_is_watched_until_it_is_rung_the_time_is_over_or_a_yield_is_long() {
+        let bell = Bell::default();
+        let (later, yields) = (Instant::now() + Duration::from_mins(5), Cell::new(0));
+        let rings_at_the_third = || {
+            yields.set(yields.get() + 1);
+            if yields.get() == 3 {
+                bell.ring(Rank(1));
+            }
+        };
         let seen = bell.rung();
-        bell.ring(Rank(1));
-        let begin = Instant::now();
-        yielding.until_rung(&bell, seen, begin, Duration::from_mins(1));
-        assert!(begin.elapsed() < Duration::from_secs(30));
-        yielding.note(2 * LONG_YIELD);
-        assert_eq!(paused(&yielding), 127);
-    }
-
-    #[test]
-    fn a_bell_that_is_not_rung_is_read_no_longer_than_it_should_be() {
-        let (yielding, bell) = (Yielding::in_shared_memory(), Bell::default());
-        let begin = Instant::now();
-        yielding.until_rung(&bell, bell.rung(), begin, READS);
-        assert!(begin.elapsed() >= READS);
-        assert!(Yielding::none().reads().is_zero());
+        assert_eq!(watch_and_yield(&bell, seen, later, rings_at_the_third), WatchEnd::Rung);
+        assert_eq!(yields.get(), 3);
+        assert_eq!(watch_and_yield(&bell, seen, later, || panic!("it was rung before")), WatchEnd::Rung);
+        let seen = bell.rung();
+        let computes = || std::thread::sleep(2 * LONG_YIELD);
+        assert_eq!(watch_and_yield(&bell, seen, later, computes), WatchEnd::LongYield);
+        assert_eq!(watch(&bell, seen, Instant::now()), WatchEnd::TimeUp);
     }
 }
