@@ -21,7 +21,11 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(long size, int rank, int ranks) {
+struct seen {
+    double median, mean;
+};
+
+static struct seen measure(long size, int rank, int ranks) {
     long n = size / 4;
     float *own = malloc(size), *sum = malloc(size);
     double times[MOST];
@@ -41,8 +45,10 @@ static double median(long size, int rank, int ranks) {
     }
     free(own);
     free(sum);
+    double total = 0;
+    for (int round = 0; round < rounds(size); round++) total += times[round];
     qsort(times, rounds(size), sizeof times[0], ascending);
-    return times[rounds(size) / 2];
+    return (struct seen){times[rounds(size) / 2], total / rounds(size)};
 }
 
 int main(int argc, char **argv) {
@@ -52,9 +58,9 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (int i = 1; i < argc; i++) {
         long size = atol(argv[i]);
-        double seconds = median(size, rank, ranks);
+        struct seen seen = measure(size, rank, ranks);
         if (rank == 0) {
-            printf("all-reduce mpi ranks=%d bytes=%ld us=%.1f\n", ranks, size, seconds * 1e6);
+            printf("all-reduce mpi ranks=%d bytes=%ld us=%.1f mean=%.1f\n", ranks, size, seen.median * 1e6, seen.mean * 1e6);
             fflush(stdout);
         }
     }

@@ -5,10 +5,10 @@
 //! size; `bakeoff` is `bakeoff-tcp`, `bakeoff-shared` or `bakeoff-doubling` for the others:
 //!
 //! ```text
-//! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
+//! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 mean=64.2 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
 //! ```
 //!
-//! `us` is the median on rank 0 of the time from a barrier to the sum; the shares are of that time, the mean
+//! `us` is the median on rank 0 of the time from a barrier to the sum, `mean` their mean; the shares are of that time, the mean
 //! over all ranks; `cpu` is the processor time of all ranks together, divided by the time and the number of cores
 //! that they could have used.
 
@@ -148,10 +148,11 @@ fn numbers(words: &[&str]) -> Result<Vec<usize>> {
     words.iter().map(|word| word.parse().with_context(|| format!("`{word}` is no size"))).collect()
 }
 
-/// One size as one rank has seen it: the median in nanoseconds, and the share of each entry of [`SHARES`].
+/// One size as one rank has seen it: times in nanoseconds, and the share of each entry of [`SHARES`].
 #[derive(Clone, Debug, Default)]
 struct Seen {
     median: f64,
+    mean: f64,
     shares: Vec<f64>,
     /// Processor time by time.
     cores: f64,
@@ -174,8 +175,8 @@ fn start(way: &Way, ranks: u32, sizes: &[usize]) -> Result<()> {
         for line in BufReader::new(output).lines() {
             let line = line?;
             let values: Vec<f64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
-            let [bytes, median, cores, shares @ ..] = values.as_slice() else { bail!("`{line}`") };
-            let entry = Seen { median: *median, cores: *cores, shares: shares.to_vec() };
+            let [bytes, median, mean, cores, shares @ ..] = values.as_slice() else { bail!("`{line}`") };
+            let entry = Seen { median: *median, mean: *mean, cores: *cores, shares: shares.to_vec() };
             seen.entry(*bytes as usize).or_default().push(entry);
         }
     }
@@ -209,8 +210,9 @@ fn print_line(way: &Way, bytes: usize, by_rank: &[Seen]) -> Result<()> {
         .collect();
     let cpu = mean(&|seen| seen.cores) * ranks as f64 / cores as f64;
     println!(
-        "all-reduce {name} ranks={ranks} bytes={bytes} us={:.1} {} cpu={cpu:.3}",
+        "all-reduce {name} ranks={ranks} bytes={bytes} us={:.1} mean={:.1} {} cpu={cpu:.3}",
         first.median / 1e3,
+        first.mean / 1e3,
         shares.join(" ")
     );
     Ok(())
@@ -257,7 +259,7 @@ fn take_part(place: &Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
     for bytes in sizes {
         let seen = measure(collective.as_ref(), &mut lane, &group, &mut step, *bytes)?;
         let shares: Vec<String> = seen.shares.iter().map(ToString::to_string).collect();
-        println!("{bytes} {} {} {}", seen.median, seen.cores, shares.join(" "));
+        println!("{bytes} {} {} {} {}", seen.median, seen.mean, seen.cores, shares.join(" "));
     }
     drop(lane);
     plane.close(Duration::from_secs(10))?;
@@ -301,7 +303,12 @@ fn measure(
     let all: f64 = times.iter().sum();
     let shares = totals.into_iter().map(|total| total.0 as f64 / all).collect();
     times.sort_by(f64::total_cmp);
-    Ok(Seen { median: times[times.len() / 2], shares, cores: busy.as_nanos() as f64 / all })
+    Ok(Seen {
+        median: times[times.len() / 2],
+        mean: all / times.len() as f64,
+        shares,
+        cores: busy.as_nanos() as f64 / all,
+    })
 }
 
 /// Processor time that this process has used.
