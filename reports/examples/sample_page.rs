@@ -6,7 +6,7 @@ use reports::sample::{
 };
 use reports::{FigureStyle, Palette};
 use std::time::Instant;
-use store::{RunState, SweepRows};
+use store::{Commit, RunState, SweepRows};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
@@ -206,7 +206,7 @@ fn add_arms(sample: &mut Sample) {
 
 /// A run that failed, one that diverged, some not begun.
 fn roughen(rows: &mut SweepRows) {
-    rows.commit = Some(("3618d28f0c1e2a4b5968".to_owned(), true));
+    rows.commit = Some(Commit { hash: "3618d28f0c1e2a4b5968".to_owned(), is_changed: true });
     for (place, state) in [(3, RunState::Failed), (9, RunState::Diverged), (23, RunState::Pending)] {
         let run = &mut rows.runs[place];
         run.state = state;

@@ -37,7 +37,7 @@ pub use measured::{Measured, measured};
 use exchange::Exchange;
 use predict::network::LinkRates;
 use predict::pipe_sgd::{StageError, Stages};
-use recipe::{RunSpec, Strategy};
+use recipe::{ModelShare, Profile, RunSpec, Sends};
 use std::num::NonZeroU32;
 
 /// A predicted step of a worker, in seconds.
@@ -92,12 +92,12 @@ pub fn forecast(spec: &RunSpec, rates: LinkRates, computing: &Computing) -> Resu
         return no_model("ranks that something happens to");
     }
     let Some(workers) = NonZeroU32::new(spec.cluster.workers()) else { return no_model("no workers") };
-    if matches!(spec.strategy, Strategy::Gmp { .. }) {
+    let Profile { share, sends, .. } = spec.strategy.kind().profile();
+    if share == ModelShare::Part {
         return groups::forecast(spec, rates, workers, computing);
     }
-    // The parts of `easgd-sync`'s weights wait for no layer's gradient.
-    let waits = !matches!(spec.strategy, Strategy::EasgdSync { .. });
-    if waits && !layers::travels_whole(spec)? {
+    // Parts of weights wait for no layer's gradient.
+    if sends != Sends::Weights && !layers::travels_whole(spec)? {
         return layers::forecast(spec, rates, workers, computing);
     }
     let passes = computing.pass_times(spec);
@@ -115,7 +115,7 @@ pub(crate) mod tests {
     use super::*;
     use recipe::{
         Compute, ComputeSplit, Init, Layer, LayeredModel, Model, ModelKind, Parameter, PlacedLayer,
-        ReduceOrder, Schedule, Shape,
+        ReduceOrder, Schedule, Shape, Strategy,
     };
     use std::time::Duration;
 
@@ -231,12 +231,12 @@ pub(crate) mod tests {
     fn servers_that_share_an_update_gain_for_it() {
         let mut spec = spec(Schedule::Single);
         spec.strategy = Strategy::PsSync;
-        let server = recipe::Placement { role: recipe::Role::Server, ..spec.cluster.seats[0].clone() };
+        let server = recipe::Placement { role: recipe::Role::Server, ..spec.cluster.placements[0].clone() };
         let rates = LinkRates::new(1e-3, 0.0, 0.0).unwrap();
         for servers in [1, 2, 4] {
-            spec.cluster.seats.push(server.clone());
+            spec.cluster.placements.push(server.clone());
             if servers == 4 {
-                spec.cluster.seats.push(server.clone());
+                spec.cluster.placements.push(server.clone());
             }
             let found = forecast(&spec, rates, &Computing::of_step(0.04)).unwrap();
             // A quarter of the 40 ms is the update, which no worker makes.

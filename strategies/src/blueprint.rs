@@ -22,7 +22,7 @@ use crate::worker_context::Route;
 use crate::{State, StepError};
 use recipe::{
     Compression, CustomCodec, ExchangeThrough, Graph, Measure, ModelPartition, Role, RunSpec, Schedule,
-    Strategy as Kind,
+    Sends, Strategy as Kind,
 };
 use record::{LaneId, Rank};
 use registry::{CustomRank, Registry};
@@ -56,8 +56,8 @@ impl Blueprint {
     /// The blueprint of a run. `parameter_count` is the size of the whole model.
     pub fn new(spec: &RunSpec, plan: Arc<TrainingPlan>, parameter_count: usize) -> Self {
         let ranks = |wanted: Option<Role>| -> Arc<[Rank]> {
-            let seats = spec.cluster.seats.iter().enumerate();
-            let chosen = seats.filter(|(_, seat)| wanted.is_none_or(|role| seat.role == role));
+            let placements = spec.cluster.placements.iter().enumerate();
+            let chosen = placements.filter(|(_, placement)| wanted.is_none_or(|role| placement.role == role));
             chosen.map(|(rank, _)| Rank(rank as u32)).collect()
         };
         let trainers = ranks(Some(Role::Worker));
@@ -169,8 +169,7 @@ impl Blueprint {
         match self.strategy {
             _ if whole => Division::Layers(Schedule::Single),
             Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
-            // It sends weights only.
-            Kind::EasgdSync { .. } => Division::Layers(Schedule::Single),
+            _ if self.strategy.kind().profile().sends == Sends::Weights => Division::Layers(Schedule::Single),
             _ => Division::Layers(self.schedule),
         }
     }

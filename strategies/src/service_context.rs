@@ -87,22 +87,22 @@ impl ServiceContext {
 
     /// Whether an error means no more than that a peer is lost, so that this rank may continue without it. While a run
     /// is being stopped its ranks leave one by one, and none of them is lost.
-    pub fn is_loss_of(&self, peer: Rank, error: &StepError) -> bool {
+    pub fn is_absence_of(&self, peer: Rank, error: &StepError) -> bool {
         error.is_absence_of(peer) && !self.observer.stopping()
     }
 
     /// Records that a peer is lost, in its step `step`, and returns; any other error is returned as it is.
     pub fn lose_peer(&self, peer: Rank, step: u64, error: StepError) -> Result<(), StepError> {
-        if !self.is_loss_of(peer, &error) {
+        if !self.is_absence_of(peer, &error) {
             return Err(error);
         }
-        self.record_loss(peer, step, &error);
+        self.record_lost_peer(peer, step, &error);
         Ok(())
     }
 
-    /// Records that a peer is lost, in its step `step`, where [`Self::is_loss_of`] has said so: it is asked once, because the
+    /// Records that a peer is lost, in its step `step`, where [`Self::is_absence_of`] has said so: it is asked once, because the
     /// answer changes when the run is stopped.
-    pub fn record_loss(&self, peer: Rank, step: u64, error: &StepError) {
+    pub fn record_lost_peer(&self, peer: Rank, step: u64, error: &StepError) {
         let at = self.lane.clock.now();
         self.record(Event::Lost(LostRecord {
             rank: self.info.rank,

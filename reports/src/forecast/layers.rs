@@ -112,7 +112,7 @@ pub(super) fn parts(spec: &RunSpec) -> Result<Vec<u64>, NoModel> {
 /// Whether the schedule leaves a whole model in one part: so it does for a worker alone, with fewer weights than servers, with one layer, and
 /// in buckets that hold all of it.
 pub(super) fn travels_whole(spec: &RunSpec) -> Result<bool, NoModel> {
-    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    let servers = spec.cluster.placements.iter().filter(|placement| placement.role == Role::Server).count();
     if spec.cluster.workers() < 2 || spec.model.parameters() < servers {
         return Ok(true);
     }

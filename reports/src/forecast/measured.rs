@@ -13,7 +13,7 @@ use super::{Computing, NoModel, Passes};
 use crate::{number_format, phase_shares};
 use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;
-use recipe::{Collective, Compression, ReduceOrder, RunSpec, Schedule, Sends, Strategy};
+use recipe::{Collective, Compression, ModelShare, ReduceOrder, RunSpec, Schedule, Sends, Strategy};
 use record::{HeldCost, Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
@@ -44,8 +44,11 @@ pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
     let rates = cost.map_or_else(|| Err(NoModel(no_messages(spec).to_owned())), |cost| rates(spec, cost));
     let computing = if spec.cluster.with_gpus().is_some() {
         Err(NoModel("no equation has the copies between the host and a GPU".to_owned()))
-    } else if matches!(spec.strategy, Strategy::Gmp { .. }) {
-        Err(NoModel("workers of `gmp` compute parts of the model that others do not".to_owned()))
+    } else if spec.strategy.kind().profile().share == ModelShare::Part {
+        Err(NoModel(format!(
+            "workers of `{}` compute parts of the model that others do not",
+            spec.strategy.kind()
+        )))
     } else if spec.strategy.kind().profile().sends == Sends::Both {
         Err(NoModel("its servers made the updates, so that its workers' computing has none".to_owned()))
     } else if !spec.emulation.slow.is_empty() {
@@ -191,7 +194,7 @@ mod tests {
         assert!(why(&|spec, _| spec.compression = halves).unwrap().contains("coded"));
         // 110,100 weights among four workers are chunks of 107 KiB; twice as many of one are more than a segment.
         let large = why(&|spec, _| {
-            spec.cluster.seats.truncate(1);
+            spec.cluster.placements.truncate(1);
             spec.model = super::super::tests::of_widths(&[2000, 100, 100, 1]);
         });
         assert!(large.unwrap().contains("512 KiB"));

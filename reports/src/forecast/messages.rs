@@ -176,7 +176,7 @@ pub(super) fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32
 fn groups_of(spec: &RunSpec, workers: usize, group_size: Option<u32>) -> Vec<Vec<usize>> {
     let mut groups: Vec<(u32, Vec<usize>)> = Vec::new();
     for place in 0..workers {
-        let machine = || spec.cluster.seats.get(place).map_or(0, |seat| seat.node);
+        let machine = || spec.cluster.placements.get(place).map_or(0, |placement| placement.node);
         let key = group_size.map_or_else(machine, |size| place as u32 / size.max(1));
         match groups.iter_mut().find(|(other, _)| *other == key) {
             Some((_, group)) => group.push(place),
@@ -214,6 +214,6 @@ pub(super) fn weights(spec: &RunSpec) -> Result<u64, NoModel> {
 
 /// The servers of a run that has some.
 pub(super) fn servers(spec: &RunSpec) -> Result<NonZeroU32, NoModel> {
-    let servers = spec.cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    let servers = spec.cluster.placements.iter().filter(|placement| placement.role == Role::Server).count();
     NonZeroU32::new(servers as u32).ok_or_else(|| NoModel("the run has no server".to_owned()))
 }

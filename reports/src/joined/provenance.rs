@@ -3,7 +3,7 @@
 use super::Side;
 use recipe::Redaction;
 use std::collections::BTreeSet;
-use store::{Annotations, SweepRows};
+use store::{Annotations, Commit, SweepRows};
 
 /// Gives `all`, which began as a copy of the first side's sweep, the nodes, the redactions and the origin of all sides.
 pub(crate) fn merge(all: &mut SweepRows, sides: &[Side<'_>]) {
@@ -39,10 +39,10 @@ fn annotations(sides: &[Side<'_>]) -> Annotations {
 fn origin(all: &mut SweepRows, sides: &[Side<'_>]) {
     let rows = || sides.iter().map(|side| side.rows);
     let commit =
-        |rows: &SweepRows| rows.commit.clone().map_or_else(|| "none".to_owned(), |(commit, _)| commit);
-    let changed = rows().any(|rows| rows.commit.as_ref().is_none_or(|(_, changed)| *changed));
+        |rows: &SweepRows| rows.commit.clone().map_or_else(|| "none".to_owned(), |commit| commit.hash);
+    let is_changed = rows().any(|rows| rows.commit.as_ref().is_none_or(|commit| commit.is_changed));
     let known = rows().any(|rows| rows.commit.is_some());
-    all.commit = known.then(|| (each(rows().map(commit)), changed));
+    all.commit = known.then(|| Commit { hash: each(rows().map(commit)), is_changed });
     all.id = each(rows().map(|rows| rows.id.clone()));
     all.version = each(rows().map(|rows| rows.version.clone()));
     all.recipe_sha256 = each(rows().map(|rows| rows.recipe_sha256.clone()));

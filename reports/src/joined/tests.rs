@@ -4,6 +4,7 @@ use super::*;
 use crate::sample::Sample;
 use crate::{Grade, Options, verdicts};
 use record::Nanos;
+use store::Commit;
 
 /// A sweep like another, of which each run took `times` as long.
 fn slower(rows: &SweepRows, times: f64) -> SweepRows {
@@ -90,18 +91,21 @@ fn each_side_has_its_own_number_of_workers_commit_and_order_of_axes() {
     let before = Sample { workers: vec![4], ..Sample::duel() }.rows();
     let mut after = slower(&before, 1.3);
     before.commit.as_ref().unwrap();
-    after.commit = Some(("feedfacefeedface".to_owned(), false));
+    after.commit = Some(Commit { hash: "feedfacefeedface".to_owned(), is_changed: false });
     for cell in &mut after.plan.cells {
         cell.condition = "b=2 a=1".to_owned();
-        cell.spec.cluster.seats.retain(|seat| seat.role != recipe::Role::Worker || seat.node != 0);
+        cell.spec
+            .cluster
+            .placements
+            .retain(|placement| placement.role != recipe::Role::Worker || placement.node != 0);
         let one = recipe::Placement { role: recipe::Role::Worker, node: 0 };
-        cell.spec.cluster.seats.insert(0, one);
+        cell.spec.cluster.placements.insert(0, one);
     }
     let mut first = before.clone();
     first.plan.cells.iter_mut().for_each(|cell| cell.condition = "a=1 b=2".to_owned());
     let found = joined(sides(&first, &after), TimedBy::Recipe).unwrap();
     assert_eq!(found.pairs.len(), 2);
-    let commit = found.rows.commit.clone().unwrap().0;
+    let commit = found.rows.commit.clone().unwrap().hash;
     assert!(commit.contains(" and feedface"), "{commit}");
     let sentences: Vec<String> = verdicts(&found.rows, &Options::default())
         .unwrap()

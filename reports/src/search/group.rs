@@ -6,6 +6,7 @@ use comparison::statistics::average;
 use comparison::study::is_judged;
 use recipe::{Extent, Metric, Plan, Search, Trial};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use store::{RunRow, RunState, SweepRows};
 
 /// A search: one arm under one condition.
@@ -14,6 +15,10 @@ pub(crate) struct Group<'a> {
     search: &'a Search,
     pub(crate) metric: Metric,
     pub(crate) trials: Vec<&'a Trial>,
+    /// The place of each trial, by its cell.
+    places: BTreeMap<usize, usize>,
+    /// By cell, of all searches.
+    runs: Rc<BTreeMap<usize, Vec<&'a RunRow>>>,
     /// For each trial and rung the run's metric at the end.
     scores: Vec<Vec<Score>>,
 }
@@ -49,10 +54,14 @@ pub(crate) enum Outcome<'a> {
 impl<'a> Group<'a> {
     pub(crate) fn all(rows: &'a SweepRows, search: &'a Search) -> Vec<Self> {
         let metric = metric(rows, search);
-        // The cell of a rung has one run.
-        let of_cells: BTreeMap<usize, &RunRow> = rows.runs.iter().map(|run| (run.cell, run)).collect();
+        let mut runs: BTreeMap<usize, Vec<&RunRow>> = BTreeMap::new();
+        for run in &rows.runs {
+            runs.entry(run.cell).or_default().push(run);
+        }
+        let runs = Rc::new(runs);
         let score = |cell: &usize| {
-            let Some(run) = of_cells.get(cell) else { return Score::Unknown };
+            // The cell of a rung has one run.
+            let Some(run) = runs.get(cell).and_then(|runs| runs.last()) else { return Score::Unknown };
             match score(run, metric) {
                 Some(value) => Score::Value(value),
                 None if matches!(run.state, RunState::Pending | RunState::Running) => Score::Waits,
@@ -66,6 +75,8 @@ impl<'a> Group<'a> {
             search,
             metric,
             scores: trials.iter().map(scores).collect(),
+            places: trials.iter().enumerate().map(|(place, trial)| (trial.cell, place)).collect(),
+            runs: runs.clone(),
             trials,
         };
         search.groups(&rows.plan).into_iter().map(group).collect()
@@ -74,6 +85,10 @@ impl<'a> Group<'a> {
     /// The trials that train in a rung, from 0, or, after the last of the rungs, to the end; the best first, and of equal ones the one
     /// that was better in the rung before. None while a run before that is to be made.
     pub(crate) fn survivors(&self, rung: u32) -> Vec<&'a Trial> {
+        self.surviving_places(rung).into_iter().map(|place| self.trials[place]).collect()
+    }
+
+    fn surviving_places(&self, rung: u32) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.trials.len()).collect();
         for past in 0..rung.min(self.search.rungs) {
             let kept = self.search.kept(places.len(), past);
@@ -90,7 +105,7 @@ impl<'a> Group<'a> {
             });
             places.truncate(kept);
         }
-        places.into_iter().map(|place| self.trials[place]).collect()
+        places
     }
 
     /// How far the search has come.
@@ -101,9 +116,7 @@ impl<'a> Group<'a> {
         // Of later rungs most runs are never made.
         let some = |of: fn(&Score) -> bool| {
             (0..self.search.rungs).any(|rung| {
-                let in_rung = self.survivors(rung);
-                let place = |trial: &&Trial| self.trials.iter().position(|own| own.cell == trial.cell);
-                in_rung.iter().filter_map(place).any(|place| of(&self.scores[place][rung as usize]))
+                self.surviving_places(rung).into_iter().any(|place| of(&self.scores[place][rung as usize]))
             })
         };
         if some(|score| *score == Score::Unknown) {
@@ -132,8 +145,8 @@ impl<'a> Group<'a> {
     }
 
     /// What a run of a trial came to instead of a value: `diverged`, or nothing.
-    pub(crate) fn state_of(&self, rows: &SweepRows, trial: &Trial, rung: u32) -> Option<&'static str> {
-        let run = rows.runs.iter().find(|run| run.cell == trial.cell_in(rung))?;
+    pub(crate) fn state_of(&self, trial: &Trial, rung: u32) -> Option<&'static str> {
+        let run = self.runs_of(trial.cell_in(rung)).first()?;
         let ended = !matches!(run.state, RunState::Pending | RunState::Running | RunState::NotNeeded);
         (ended && score(run, self.metric).is_none()).then(|| run.state.name())
     }
@@ -145,15 +158,19 @@ impl<'a> Group<'a> {
 
     /// The metric of a trial at the end of a rung.
     pub(crate) fn score_of(&self, trial: &Trial, rung: u32) -> Option<f64> {
-        let place = self.trials.iter().position(|own| own.cell == trial.cell)?;
-        self.score(place, rung)
+        self.score(*self.places.get(&trial.cell)?, rung)
     }
 
     /// The mean of the metric over the runs of a trial that trained to the end.
-    pub(crate) fn final_score(&self, rows: &SweepRows, trial: &Trial) -> Option<f64> {
-        let runs = rows.runs.iter().filter(|run| run.cell == trial.cell);
+    pub(crate) fn final_score(&self, trial: &Trial) -> Option<f64> {
+        let runs = self.runs_of(trial.cell).iter();
         let values: Vec<f64> = runs.filter_map(|run| score(run, self.metric)).collect();
         average(&values)
+    }
+
+    /// The runs of a cell; none where the page's selection leaves them out.
+    fn runs_of(&self, cell: usize) -> &[&'a RunRow] {
+        self.runs.get(&cell).map_or(&[], Vec::as_slice)
     }
 
     /// For how long its settings train, the shortest first.
@@ -208,11 +225,9 @@ impl<'a> Group<'a> {
 
     /// Settings whose run of a rung failed: they were given up for no fault of theirs. One that diverged is a result.
     pub(crate) fn failed(&self, rung: u32) -> Vec<String> {
-        let failed = |trial: &&&Trial| {
-            let place = self.trials.iter().position(|own| own.cell == trial.cell);
-            place.is_some_and(|place| self.scores[place].get(rung as usize) == Some(&Score::Failed))
-        };
-        self.survivors(rung).iter().filter(failed).map(|trial| setting_words(&trial.setting)).collect()
+        let failed = |place: &usize| self.scores[*place].get(rung as usize) == Some(&Score::Failed);
+        let places = self.surviving_places(rung).into_iter().filter(failed);
+        places.map(|place| setting_words(&self.trials[place].setting)).collect()
     }
 }
 
@@ -247,11 +262,11 @@ fn score(run: &RunRow, metric: Metric) -> Option<f64> {
 
 impl Group<'_> {
     /// The cells that are known to be needed.
-    pub(super) fn due(&self, rows: &SweepRows) -> Vec<usize> {
+    pub(super) fn due(&self) -> Vec<usize> {
         let mut due = Vec::new();
         for rung in 0..=self.search.rungs {
             let cells: Vec<usize> = self.survivors(rung).iter().map(|trial| trial.cell_in(rung)).collect();
-            let over = !cells.iter().any(|cell| waits(rows, *cell));
+            let over = !cells.iter().any(|cell| self.waits(*cell));
             due.extend(cells);
             if !over {
                 break;
@@ -259,9 +274,8 @@ impl Group<'_> {
         }
         due
     }
-}
 
-fn waits(rows: &SweepRows, cell: usize) -> bool {
-    let mut runs = rows.runs.iter().filter(|run| run.cell == cell);
-    runs.any(|run| matches!(run.state, RunState::Pending | RunState::Running))
+    fn waits(&self, cell: usize) -> bool {
+        self.runs_of(cell).iter().any(|run| matches!(run.state, RunState::Pending | RunState::Running))
+    }
 }

@@ -45,7 +45,7 @@ pub(crate) fn is_in_vain(rows: &SweepRows) -> bool {
 pub(crate) fn due(rows: &SweepRows) -> impl Iterator<Item = &RunRow> {
     let cells = rows.plan.search.as_ref().map(|search| {
         let groups = Group::all(rows, search);
-        groups.iter().flat_map(|group| group.due(rows)).collect::<BTreeSet<usize>>()
+        groups.iter().flat_map(Group::due).collect::<BTreeSet<usize>>()
     });
     rows.runs.iter().filter(move |run| cells.as_ref().is_none_or(|cells| cells.contains(&run.cell)))
 }

@@ -39,10 +39,9 @@ impl Reproduce {
     pub(crate) fn of(findings: &Findings, options: &Options, data: Data) -> Self {
         let rows = findings.rows();
         let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
-        let commit =
-            rows.commit.as_ref().map_or("not under version control".to_owned(), |(commit, dirty)| {
-                format!("{commit}{}", if *dirty { ", with uncommitted changes" } else { "" })
-            });
+        let commit = rows.commit.as_ref().map_or("not under version control".to_owned(), |commit| {
+            format!("{}{}", commit.hash, if commit.is_changed { ", with uncommitted changes" } else { "" })
+        });
         let mut facts = vec![
             fact("sweep", rows.id.clone()),
             fact("recipe", format!("{} (SHA-256 {})", rows.recipe_path, rows.recipe_sha256)),

@@ -11,7 +11,6 @@ use crate::verdict::{metric_words, value_words};
 use recipe::{AxisValue, Plan, Trial};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::SweepRows;
 
 /// More searches have no chart of their own; the table has them all.
 const MOST_CHARTS: usize = 12;
@@ -76,7 +75,7 @@ impl Section {
         let groups = Group::all(rows, search);
         let metric = groups.first()?.metric;
         let values = |group: &Group| -> Vec<Vec<f64>> {
-            group.trials.iter().map(|trial| values(rows, group, trial)).collect()
+            group.trials.iter().map(|trial| values(group, trial)).collect()
         };
         // A figure has no table of choices beside it.
         let most = if findings.sheet == Sheet::Page { MOST_CHARTS } else { groups.len() };
@@ -215,11 +214,11 @@ fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
 }
 
 /// The metric of a trial in each rung, as far as it went, and at the end.
-fn values(rows: &SweepRows, group: &Group, trial: &Trial) -> Vec<f64> {
+fn values(group: &Group, trial: &Trial) -> Vec<f64> {
     let rungs = (0..group.rungs()).map_while(|rung| group.score_of(trial, rung));
     let mut values: Vec<f64> = rungs.collect();
     if values.len() == group.rungs() as usize {
-        values.extend(group.final_score(rows, trial));
+        values.extend(group.final_score(trial));
     }
     values
 }
@@ -334,13 +333,12 @@ fn unit_apart(lengths: &[String]) -> (String, Vec<String>) {
 
 fn table(findings: &Findings, drawn: &Drawn, lengths: &[String], unit: Unit) -> Table {
     let Drawn { group, each } = drawn;
-    let rows = findings.rows();
     let mut table = Table::new(["setting"]);
     table.columns.extend(lengths.iter().map(|length| format!("after {length}")));
     for (trial, values) in group.trials.iter().zip(each) {
         let text = |place: usize| match values.get(place) {
             Some(value) => unit.short(*value),
-            None => group.state_of(rows, trial, place as u32).unwrap_or("–").to_owned(),
+            None => group.state_of(trial, place as u32).unwrap_or("–").to_owned(),
         };
         table
             .rows

@@ -43,10 +43,10 @@ pub(super) fn marks(findings: &Findings) -> Vec<TrustMark> {
     marks.push(order(findings));
     marks.extend(machine(findings));
     marks.push(match &rows.commit {
-        Some((commit, false)) => TrustMark::supports("code", format!("commit {}, no changes", short(commit))),
-        Some((commit, true)) => {
-            TrustMark::warns("code", format!("commit {} with uncommitted changes", short(commit)))
+        Some(commit) if commit.is_changed => {
+            TrustMark::warns("code", format!("commit {} with uncommitted changes", short(&commit.hash)))
         }
+        Some(commit) => TrustMark::supports("code", format!("commit {}, no changes", short(&commit.hash))),
         None => TrustMark::warns("code", "recipe not under version control"),
     });
     marks.extend(weights(findings));

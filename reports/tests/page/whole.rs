@@ -3,7 +3,7 @@
 use crate::checks::{attributes, checked, html};
 use reports::sample::Sample;
 use reports::{Options, arm_tables, verdict_rows, verdicts};
-use store::RunState;
+use store::{Commit, RunState};
 
 #[test]
 fn a_duel_says_all_there_is() {
@@ -51,7 +51,7 @@ fn user_text_is_always_text() {
     rows.plan.cells.iter_mut().for_each(|cell| cell.condition = attack.to_owned());
     rows.argv = vec![attack.to_owned()];
     rows.recipe_path = attack.to_owned();
-    rows.commit = Some((attack.to_owned(), true));
+    rows.commit = Some(Commit { hash: attack.to_owned(), is_changed: true });
     rows.nodes[0].host = attack.to_owned();
     rows.runs[0].id = attack.to_owned();
     rows.runs[1].state = RunState::Failed;

@@ -8,7 +8,7 @@ use reports::sample::{GridAxis, Sample, SampleArm, Straggler, decided, on_grid, 
 use reports::{Card, Options, SiteLinks, page, site_index};
 use std::path::Path;
 use std::process::Stdio;
-use store::{RunState, SweepRows};
+use store::{Commit, RunState, SweepRows};
 
 /// The text of axe-core; none where there is none, and that may be.
 fn axe() -> Option<String> {
@@ -202,7 +202,7 @@ fn a_page_of_trouble_has_no_barriers() {
     sample.arms.push(SampleArm { name: "third".to_owned(), ceiling: 0.962, ..sample.arms[1].clone() });
     sample.straggler = Straggler { rank: record::Rank(1), compute: 3.0, link: 10.0 };
     let mut rows = sample.rows();
-    rows.commit = Some(("3618d28f0c1e2a4b5968".to_owned(), true));
+    rows.commit = Some(Commit { hash: "3618d28f0c1e2a4b5968".to_owned(), is_changed: true });
     for (place, state) in
         [(3, RunState::Failed), (9, RunState::Diverged), (11, RunState::TimedOut), (14, RunState::Pending)]
     {

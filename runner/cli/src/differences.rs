@@ -28,7 +28,7 @@ pub(crate) fn of_specs(before: &RunSpec, now: &RunSpec) -> Vec<Difference> {
     let mut found = of_clusters(&before.cluster, &now.cluster);
     let [before, now] = [before, now].map(|spec| {
         let mut value = serde_json::to_value(spec).unwrap_or_default();
-        // Compared above; its seats follow from those settings.
+        // Compared above; its placements follow from those settings.
         value.as_object_mut().and_then(|fields| fields.remove("cluster"));
         value
     });
@@ -38,7 +38,9 @@ pub(crate) fn of_specs(before: &RunSpec, now: &RunSpec) -> Vec<Difference> {
 
 /// Where ranks run, as the recipe says it.
 fn of_clusters(before: &Cluster, now: &Cluster) -> Vec<Difference> {
-    let servers = |cluster: &Cluster| cluster.seats.iter().filter(|seat| seat.role == Role::Server).count();
+    let servers = |cluster: &Cluster| {
+        cluster.placements.iter().filter(|placement| placement.role == Role::Server).count()
+    };
     let nodes = |cluster: &Cluster| {
         cluster.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
     };

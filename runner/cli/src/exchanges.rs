@@ -127,7 +127,7 @@ fn of(spec: &RunSpec) -> Vec<Exchange> {
 }
 
 fn servers(spec: &RunSpec) -> String {
-    let ranks = spec.cluster.seats.len() - spec.cluster.workers() as usize;
+    let ranks = spec.cluster.placements.len() - spec.cluster.workers() as usize;
     if ranks == 1 { "the server".to_owned() } else { format!("{ranks} servers, which share them") }
 }
 

@@ -172,7 +172,8 @@ pub(crate) fn nodes_of(plan: &Plan) -> Vec<Node> {
     for cell in plan.cells.iter().filter(|cell| cell.excluded.is_none()) {
         let cluster = &cell.spec.cluster;
         for (index, node) in (0..).zip(&cluster.nodes) {
-            if cluster.seats.iter().any(|seat| seat.node == index) && !nodes.contains_key(node.name.as_str())
+            if cluster.placements.iter().any(|placement| placement.node == index)
+                && !nodes.contains_key(node.name.as_str())
             {
                 nodes.insert(&node.name, found.len());
                 found.push(node.clone());

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use store::Commit;
 
-/// The commit of the repository that the recipe lies in, and whether anything in it had changed; nothing where
-/// there is no repository, or no `git` to ask.
-pub(crate) fn commit(recipe: &Path) -> Option<(String, bool)> {
+/// The commit of the repository that the recipe lies in; `None` where there is no repository, or no `git` to ask.
+pub(crate) fn commit(recipe: &Path) -> Option<Commit> {
     let folder = recipe.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let commit = git(folder, &["rev-parse", "--verify", "HEAD"])?;
+    let hash = git(folder, &["rev-parse", "--verify", "HEAD"])?;
     let changes = git(folder, &["status", "--porcelain"])?;
-    Some((commit.trim().to_owned(), !changes.trim().is_empty()))
+    Some(Commit { hash: hash.trim().to_owned(), is_changed: !changes.trim().is_empty() })
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {

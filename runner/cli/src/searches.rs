@@ -32,30 +32,33 @@ pub(crate) fn number(plan: &Plan) -> Option<String> {
     })
 }
 
+/// Whether searches are made under conditions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    WithCondition,
+    WithoutCondition,
+}
+
 /// A row for each search, with how many settings train in each rung and to the end.
 pub(crate) fn sheet(plan: &Plan, most: usize) -> Option<Sheet> {
     let search = plan.search.as_ref()?;
     let groups = search.groups(plan);
-    let conditions = groups.iter().any(|group| !group[0].condition.is_empty());
-    let head = [
-        (true, "arm"),
-        (conditions, "condition"),
-        (true, "workers"),
-        (true, "length"),
-        (true, "settings"),
-        (true, "runs"),
-    ];
-    let head: Vec<&str> = head.into_iter().filter_map(|(shown, name)| shown.then_some(name)).collect();
+    let has_conditions = groups.iter().any(|group| !group[0].condition.is_empty());
+    let columns = if has_conditions { Columns::WithCondition } else { Columns::WithoutCondition };
+    let head: &[&str] = match columns {
+        Columns::WithCondition => &["arm", "condition", "workers", "length", "settings", "runs"],
+        Columns::WithoutCondition => &["arm", "workers", "length", "settings", "runs"],
+    };
     let numbers: Vec<usize> =
         (0..head.len()).filter(|place| matches!(head[*place], "workers" | "runs")).collect();
-    let mut sheet = Sheet::new(&head).right(&numbers).whole(&numbers);
+    let mut sheet = Sheet::new(head).right(&numbers).whole(&numbers);
     for group in groups.iter().take(most) {
-        sheet.row(row(plan, search, group, conditions.then_some(())));
+        sheet.row(row(plan, search, group, columns));
     }
     Some(sheet)
 }
 
-fn row(plan: &Plan, search: &Search, group: &[&Trial], condition: Option<()>) -> Vec<TableCell> {
+fn row(plan: &Plan, search: &Search, group: &[&Trial], columns: Columns) -> Vec<TableCell> {
     let cell = cell_of(plan, group);
     let sizes = search.sizes(group.len());
     let rungs = sizes.len() - 1;
@@ -64,7 +67,9 @@ fn row(plan: &Plan, search: &Search, group: &[&Trial], condition: Option<()>) ->
     let (least, most) = (runs(least), runs(most));
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let mut row = vec![TableCell::from(plan.arms[cell.arm].name.as_str())];
-    row.extend(condition.map(|()| TableCell::from(group[0].condition.as_str())));
+    if columns == Columns::WithCondition {
+        row.push(TableCell::from(group[0].condition.as_str()));
+    }
     row.push(cell.spec.cluster.workers().to_string().into());
     row.push(cell.spec.train.length.to_string().into());
     row.push(words.join(", ").into());

@@ -15,7 +15,7 @@ use crate::sockets::OwnedDirectory;
 use crate::supervise::{Action, AttemptReport, Input, Supervisor};
 use crate::{Attempt, End, LaunchError, Outcome, RunPhase, StopSignal, Update};
 use mesh::{ControlServer, Member, Secret, ToDriver, ToMember};
-use recipe::FaultAction;
+use recipe::{FaultAction, PortRange};
 use record::{Event, Nanos, Rank, SnapshotRecord};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub async fn run(
 /// As [`run`], and a host that is lost before the ranks run.
 pub async fn run_on_hosts(
     hosts: &Arc<Hosts>,
-    ports: Option<(u16, u16)>,
+    ports: Option<PortRange>,
     attempt: Attempt<'_>,
     stop: StopSignal,
     updates: mpsc::Sender<Update>,

@@ -80,7 +80,7 @@ pub(crate) fn prepared(attempt: Attempt<'_>) -> Result<Attempt<'_>, LaunchError>
 
 pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
     Rules {
-        roles: attempt.spec.cluster.seats.iter().map(|seat| seat.role).collect(),
+        roles: attempt.spec.cluster.placements.iter().map(|placement| placement.role).collect(),
         hosts: hosts(&attempt.spec.cluster),
         strategy: attempt.spec.strategy.clone(),
         deadlines: attempt.deadlines,
@@ -98,8 +98,9 @@ fn hosts(cluster: &Cluster) -> Vec<String> {
     if cluster.machines() < 2 {
         return Vec::new();
     }
-    let name = |seat: &Placement| cluster.nodes.get(seat.node as usize).map(|node| node.name.clone());
-    cluster.seats.iter().filter_map(name).collect()
+    let name =
+        |placement: &Placement| cluster.nodes.get(placement.node as usize).map(|node| node.name.clone());
+    cluster.placements.iter().filter_map(name).collect()
 }
 
 /// What the recipe lets go wrong, without what did before this attempt.

@@ -92,8 +92,8 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     /// On the driver's machine.
     fn here(spec: &'a RunSpec) -> Self {
-        let local = |seat: &&Placement| {
-            spec.cluster.nodes.get(seat.node as usize).is_none_or(|node| node.access == Access::Local)
+        let local = |placement: &&Placement| {
+            spec.cluster.nodes.get(placement.node as usize).is_none_or(|node| node.access == Access::Local)
         };
         Self { evaluator: true, ..Self::of(spec, local) }
     }
@@ -101,13 +101,15 @@ impl<'a> Part<'a> {
     /// On another; `None` if the run has none there.
     fn on(spec: &'a RunSpec, node: &Node) -> Option<Self> {
         let index = spec.cluster.nodes.iter().position(|other| other.name == node.name)?;
-        let part = Self::of(spec, |seat| seat.node as usize == index);
+        let part = Self::of(spec, |placement| placement.node as usize == index);
         (part.workers + part.servers > 0).then_some(part)
     }
 
     fn of(spec: &'a RunSpec, there: impl Fn(&&Placement) -> bool) -> Self {
-        let count =
-            |role| spec.cluster.seats.iter().filter(&there).filter(|seat| seat.role == role).count() as u32;
+        let count = |role| {
+            spec.cluster.placements.iter().filter(&there).filter(|placement| placement.role == role).count()
+                as u32
+        };
         Self { spec, workers: count(Role::Worker), servers: count(Role::Server), evaluator: false }
     }
 
@@ -177,9 +179,9 @@ fn gpus(specs: &[&RunSpec], node: &Node, free: FreeResources) -> Option<Concern>
 fn gpus_of(spec: &RunSpec, name: &str) -> Vec<u32> {
     let cluster = &spec.cluster;
     let on = |rank: &usize| {
-        cluster.nodes.get(cluster.seats[*rank].node as usize).is_some_and(|node| node.name == name)
+        cluster.nodes.get(cluster.placements[*rank].node as usize).is_some_and(|node| node.name == name)
     };
-    (0..cluster.seats.len()).filter(on).filter_map(|rank| cluster.gpu(rank)).collect()
+    (0..cluster.placements.len()).filter(on).filter_map(|rank| cluster.gpu(rank)).collect()
 }
 
 /// The bytes of the files that are kept of runs: the models that each begins and ends with, and its sample ids, as far as their recipe

@@ -142,8 +142,8 @@ fn spec() -> RunSpec {
     let mut spec = sample::spec(2);
     let node = |name: &str| Node { name: name.into(), ..Node::local(1) };
     spec.cluster.nodes = vec![node("here"), node("there")];
-    for (seat, node) in spec.cluster.seats.iter_mut().zip(0..) {
-        *seat = Placement { node, ..seat.clone() };
+    for (placement, node) in spec.cluster.placements.iter_mut().zip(0..) {
+        *placement = Placement { node, ..placement.clone() };
     }
     spec
 }
@@ -181,7 +181,7 @@ fn position(log: &[String], line: &str) -> usize {
 }
 
 #[test]
-fn members_run_where_their_seats_are_and_snapshots_are_fetched_before_they_are_evaluated() {
+fn members_run_where_they_are_placed_and_snapshots_are_fetched_before_they_are_evaluated() {
     let (outcome, log) = run(None);
     assert_eq!(outcome.end, End::Done, "{}", outcome.detail);
     for line in ["start rank 0 on node 0", "start rank 1 on node 1", "start evaluator on node 0"] {

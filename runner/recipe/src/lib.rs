@@ -47,13 +47,13 @@ pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };
 pub use spec::layer::{Layer, LayerKind, NoShape, Shape};
-pub use spec::link_loss::{LONGEST_WAIT, LinkLoss};
+pub use spec::lost_with_link::{Exchanges, LONGEST_WAIT, LostWithLink};
 pub use spec::message_size::share_of;
 pub use spec::metric::{Metric, Target, TargetMetric};
 pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};
 pub use spec::model_file::{FileLayer, LayoutError, ModelFile, ModelLayout};
 pub use spec::model_partition::{ModelPartition, Stage};
-pub use spec::node::{Access, HostSettings, Node, Tunnel};
+pub use spec::node::{Access, HostSettings, Node, PortRange, Tunnel};
 pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
 pub use spec::pictures::{PictureCounts, PictureProfile};
 pub use spec::placed_layer::{Parameter, Paths, PlacedLayer};
@@ -68,7 +68,9 @@ pub use spec::strategy::{ModelSplit, Strategy};
 pub use spec::strategy_choice::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,
 };
-pub use spec::strategy_kind::{ExchangeThrough, Profile, Replicas, Sends, StepPace, StrategyKind};
+pub use spec::strategy_kind::{
+    ExchangeThrough, ModelShare, Profile, Replicas, Sends, StepPace, StrategyKind,
+};
 pub use spec::text::{TextProfile, TextSize, TextTokens};
 pub use spec::threads::Threads;
 pub use spec::topology::{Graph, Mixing, Topology};

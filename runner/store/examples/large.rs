@@ -84,7 +84,7 @@ async fn enter(store: &Store, plan: &Plan, steps: u64) -> Result<(), Failure> {
     let (sweep, ids) = world::begin(store, plan, Driver::this()).await;
     for (place, run) in plan.runs.iter().enumerate() {
         let id = world::attempt(store, plan, &ids, place).await;
-        let ranks = plan.cells[run.cell].spec.cluster.seats.len() as u32;
+        let ranks = plan.cells[run.cell].spec.cluster.placements.len() as u32;
         let mut log = EventLog::open(&store.attempt_directory(&ids[place], 1))?;
         let evaluated = (steps / EVALUATIONS).max(1);
         for batch in world::seeded_run(place as u64, ranks, steps, evaluated).chunks(BATCH) {

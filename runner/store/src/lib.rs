@@ -49,8 +49,8 @@ pub use read::trace::LaneTrace;
 pub use rebuild::progress::{Rebuilding, Rebuilt, Unread};
 pub use rebuild::rebuild;
 pub use rows::{
-    AttemptRow, AveragingRow, BlockRow, LinkRow, LossRow, LostRow, MetricRow, NodeRow, RunInFull, RunLine,
-    RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
+    AttemptRow, AveragingRow, BlockRow, Commit, LinkRow, LossRow, LostRow, MetricRow, NodeRow, RunInFull,
+    RunLine, RunRow, RunState, SpanRow, StalenessRow, SweepRows, TransferRow,
 };
 pub use selection::{Selection, SelectionError};
 pub use write::annotate::Tagging;

@@ -24,8 +24,8 @@ pub struct SweepRows {
     pub argv: Vec<String>,
     /// Version of the driver.
     pub version: String,
-    /// Commit of the repository that the recipe lies in, if any, and whether it had uncommitted changes.
-    pub commit: Option<(String, bool)>,
+    /// Of the repository that the recipe lies in, if any.
+    pub commit: Option<Commit>,
     /// Start, in seconds since 1970.
     pub started: i64,
     /// Its tags, its note and its origin.
@@ -34,6 +34,28 @@ pub struct SweepRows {
     pub nodes: Vec<NodeRow>,
     /// In the order of the plan; a run that never began has no attempt.
     pub runs: Vec<RunRow>,
+}
+
+/// What a recipe's repository was at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(String, bool)", into = "(String, bool)")]
+pub struct Commit {
+    /// In hexadecimal.
+    pub hash: String,
+    /// Whether files had changed since.
+    pub is_changed: bool,
+}
+
+impl From<(String, bool)> for Commit {
+    fn from((hash, is_changed): (String, bool)) -> Self {
+        Self { hash, is_changed }
+    }
+}
+
+impl From<Commit> for (String, bool) {
+    fn from(commit: Commit) -> Self {
+        (commit.hash, commit.is_changed)
+    }
 }
 
 /// A machine.

@@ -65,10 +65,14 @@ fn evaluator_of<'a>(
 /// The GPU that models are evaluated on: that of the first worker on this machine, once no worker uses it.
 fn gpu(spec: &RunSpec) -> Option<u32> {
     let here = |rank: &usize| {
-        let node = spec.cluster.seats.get(*rank).and_then(|seat| spec.cluster.nodes.get(seat.node as usize));
+        let node = spec
+            .cluster
+            .placements
+            .get(*rank)
+            .and_then(|placement| spec.cluster.nodes.get(placement.node as usize));
         node.is_some_and(|node| node.access == Access::Local)
     };
-    let first = (0..spec.cluster.seats.len()).find(here)?;
+    let first = (0..spec.cluster.placements.len()).find(here)?;
     spec.cluster.gpu(first).filter(|_| !spec.threads.evaluate_at_once)
 }
 

@@ -12,7 +12,7 @@ use crate::start_barrier::StartBarrier;
 use crate::stop::Stop;
 use crate::strikes::Strikes;
 use mesh::{Briefing, ControlClient, DataPlane, Member, MeshError, ToDriver};
-use recipe::{ComputeSplit, Role};
+use recipe::{ComputeSplit, ModelShare, Role};
 use record::{Event, LaneId, Nanos, Overhead, Phase, PhaseClock, Prepared, Rank, RankEnd, RankEnded, Trace};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -191,8 +191,8 @@ impl Process<'_> {
 
     fn learner(&self, data: &Arc<DataSet>, plan: &TrainingPlan) -> Result<Option<Model>, LaneFailure> {
         let Briefing { spec, seed, .. } = self.briefing;
-        let seat = spec.cluster.seats.get(self.rank.index());
-        if seat.is_none_or(|seat| seat.role != Role::Worker) {
+        let placement = spec.cluster.placements.get(self.rank.index());
+        if placement.is_none_or(|placement| placement.role != Role::Worker) {
             return Ok(None);
         }
         let gpu = spec.cluster.gpu(self.rank.index());
@@ -222,7 +222,7 @@ impl Process<'_> {
         }
         let lanes = self.spawn(bodies, &clocks, &plane)?;
         if let Some(weights) = self.barrier.all_arrived() {
-            if matches!(self.briefing.spec.strategy, recipe::Strategy::Gmp { .. }) {
+            if self.briefing.spec.strategy.kind().profile().share == ModelShare::Part {
                 // A rank that holds a part of the model has started with all of it; one that holds all of it is compared with it.
                 mesh::release_freed_memory();
             }

@@ -94,7 +94,7 @@ pub fn build(communication: &Communication, cluster: &Cluster) -> Arc<dyn Collec
             Arc::new(Hierarchical::of_neighbours(size as usize))
         }
         recipe::Collective::Hierarchical { group_size: None } => {
-            let machines: Vec<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+            let machines: Vec<u32> = cluster.placements.iter().map(|placement| placement.node).collect();
             Arc::new(Hierarchical::of_machines(machines))
         }
     }

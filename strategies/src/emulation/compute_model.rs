@@ -90,7 +90,8 @@ impl ComputeModel {
     /// the recipe gives it a share.
     pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;
-        let serves = spec.cluster.seats.get(rank.index()).is_none_or(|seat| seat.role == Role::Server);
+        let serves =
+            spec.cluster.placements.get(rank.index()).is_none_or(|placement| placement.role == Role::Server);
         let compute = emulation.compute.filter(|compute| !serves || compute.split != ComputeSplit::Measured);
         let slowness = Slowness::of(emulation, seed, spec.cluster.workers(), rank).with_faults(&spec.faults);
         let work = if serves { Vec::new() } else { spec.layer_work(rank.index()) };

@@ -319,7 +319,7 @@ impl Service for EvaluationAnnouncer {
             let rank = ctx.info.everyone.rank(worker);
             // Another lane records that this worker is lost.
             if let Err(error) = sent
-                && !ctx.is_loss_of(rank, &error)
+                && !ctx.is_absence_of(rank, &error)
             {
                 return Err(error);
             }
@@ -353,7 +353,7 @@ impl EvaluationSnapshots {
                 Ok(packet) => return Message::decode(&packet, ctx.info.rank),
                 // Evaluation points may be far apart; the compute lane finds out whether the count is lost.
                 Err(StepError::Silent { .. }) if self.local.is_counted() => ctx.resume(Phase::Other),
-                Err(error) if ctx.is_loss_of(holder, &error) => return Ok(None),
+                Err(error) if ctx.is_absence_of(holder, &error) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }

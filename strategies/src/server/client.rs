@@ -224,14 +224,14 @@ impl Client {
         // Or the others would wait for the end of its turn.
         state.end_turn(self.worker);
         let worker = ctx.info.everyone.rank(GroupRank(self.worker));
-        if !ctx.is_loss_of(worker, &error) {
+        if !ctx.is_absence_of(worker, &error) {
             return Err(error);
         }
         state.write(|clocks| clocks.lose(self.worker));
         if state.read(WorkerClocks::is_abandoned) {
             return Err(error);
         }
-        ctx.record_loss(worker, self.came + 1, &error);
+        ctx.record_lost_peer(worker, self.came + 1, &error);
         Ok(ServiceStep::Finished)
     }
 

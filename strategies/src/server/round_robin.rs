@@ -111,14 +111,14 @@ impl RoundRobin {
     /// when all workers are lost.
     pub fn lose(&mut self, ctx: &mut ServiceContext, j: usize, error: StepError) -> Result<(), StepError> {
         let peer = ctx.info.everyone.rank(GroupRank(j));
-        if !ctx.is_loss_of(peer, &error) {
+        if !ctx.is_absence_of(peer, &error) {
             return Err(error);
         }
         self.workers[j].here = false;
         if self.here().is_empty() {
             return Err(error);
         }
-        ctx.record_loss(peer, self.workers[j].turns, &error);
+        ctx.record_lost_peer(peer, self.workers[j].turns, &error);
         ctx.resume(Phase::Other);
         Ok(())
     }

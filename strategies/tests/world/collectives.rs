@@ -392,7 +392,11 @@ fn every_collective_of_a_recipe_trains_the_same_model() {
                 spec.train.global_batch = 64;
                 spec.train.length = recipe::Extent::Steps(3);
                 spec.communication.collective = collective;
-                spec.cluster.seats.iter_mut().zip(MACHINES).for_each(|(seat, machine)| seat.node = machine);
+                spec.cluster
+                    .placements
+                    .iter_mut()
+                    .zip(MACHINES)
+                    .for_each(|(placement, machine)| placement.node = machine);
             });
             scene.run()
         });

@@ -195,8 +195,8 @@ fn servers_that_add_change_no_bit() {
     let by_servers = |groups: Groups, servers: usize, schedule| {
         let groups = Groups { averaged_by: AveragedBy::Servers, ..groups };
         let mut served = scene(groups, schedule, 15);
-        let server = served.spec.cluster.seats.last().unwrap().clone();
-        served.spec.cluster.seats.extend(vec![server; servers - 1]);
+        let server = served.spec.cluster.placements.last().unwrap().clone();
+        served.spec.cluster.placements.extend(vec![server; servers - 1]);
         served
     };
     for fc_update in FcUpdate::ALL.iter().copied() {

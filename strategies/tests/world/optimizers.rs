@@ -143,8 +143,8 @@ fn several_servers_are_one() {
         let settings = OptimizerSettings { clip: None, ..settings };
         let ended = |servers: usize, schedule| {
             let mut scene = scene(Strategy::PsSync, 2, settings);
-            let server = scene.spec.cluster.seats.last().unwrap().clone();
-            scene.spec.cluster.seats.extend(vec![server; servers - 1]);
+            let server = scene.spec.cluster.placements.last().unwrap().clone();
+            scene.spec.cluster.placements.extend(vec![server; servers - 1]);
             let scene = scene.change(|spec| spec.communication.schedule = schedule);
             scene.run().ranks[0].model().sha256()
         };

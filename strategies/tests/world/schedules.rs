@@ -93,8 +93,8 @@ fn micro_batches_clipping_and_servers_are_as_without_a_schedule() {
     };
     let served = |schedule| {
         let mut scene = scene(Strategy::PsSync, 2, schedule);
-        let server = scene.spec.cluster.seats.last().unwrap().clone();
-        scene.spec.cluster.seats.extend([server.clone(), server]);
+        let server = scene.spec.cluster.placements.last().unwrap().clone();
+        scene.spec.cluster.placements.extend([server.clone(), server]);
         scene.change(|spec| spec.train.accumulate = 2)
     };
     for schedule in SCHEDULES {
@@ -120,8 +120,8 @@ fn no_seed_of_buckets_through_servers_is_a_deadlock() {
         spec.train.global_batch = 2;
         spec.train.length = Extent::Steps(3);
         spec.communication.schedule = Schedule::PerLayer;
-        let server = spec.cluster.seats.last().unwrap().clone();
-        spec.cluster.seats.push(server);
+        let server = spec.cluster.placements.last().unwrap().clone();
+        spec.cluster.placements.push(server);
     });
     scene.world.link = Link { latency: Nanos(0), nanos_per_byte: 0.0 };
     scene.world.costs = Costs::default();

@@ -10,8 +10,8 @@ impl Scene {
     pub(crate) fn servers(self, servers: usize) -> Self {
         self.change(|spec| {
             let workers = spec.cluster.workers() as usize;
-            spec.cluster.seats.truncate(workers);
-            spec.cluster.seats.resize(workers + servers, Placement { role: Role::Server, node: 0 });
+            spec.cluster.placements.truncate(workers);
+            spec.cluster.placements.resize(workers + servers, Placement { role: Role::Server, node: 0 });
         })
     }
 }

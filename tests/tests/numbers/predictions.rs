@@ -71,10 +71,10 @@ fn spec(strategy: Strategy, workers: usize, servers: usize) -> RunSpec {
 
 fn spec_of(recipe: &str, strategy: Strategy, workers: usize, servers: usize) -> RunSpec {
     let mut spec = e2e::plan(recipe).unwrap().cells[0].spec.clone();
-    let seat = spec.cluster.seats[0].clone();
-    let server = Placement { role: Role::Server, ..seat.clone() };
-    spec.cluster.seats = vec![seat; workers];
-    spec.cluster.seats.extend(vec![server; servers]);
+    let placement = spec.cluster.placements[0].clone();
+    let server = Placement { role: Role::Server, ..placement.clone() };
+    spec.cluster.placements = vec![placement; workers];
+    spec.cluster.placements.extend(vec![server; servers]);
     spec.strategy = strategy;
     spec.communication.reduce_order = ReduceOrder::Ring;
     spec

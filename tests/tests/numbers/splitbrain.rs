@@ -112,9 +112,9 @@ fn spec(workers: u32, mp: u32, bandwidth: u64) -> RunSpec {
     });
     let cell = plan.cells.iter().find(|cell| cell.spec.cluster.workers() == 8).unwrap();
     let mut spec = cell.spec.clone();
-    let seat = spec.cluster.seats[0].clone();
+    let placement = spec.cluster.placements[0].clone();
     spec.train.global_batch = spec.train.global_batch / 8 * workers;
-    spec.cluster.seats = vec![seat; workers as usize];
+    spec.cluster.placements = vec![placement; workers as usize];
     let Strategy::Gmp { mp: of, .. } = &mut spec.strategy else { panic!("the recipe has groups only") };
     *of = mp;
     spec.emulation.network.as_mut().unwrap().bandwidth = bandwidth;
@@ -267,8 +267,8 @@ fn a_prediction_of_servers_is_near() {
         [(4, 1, 1e-6), (8, 1, 1e-6), (4, 2, 0.08), (8, 2, 0.08), (8, 8, 0.08), (32, 4, 0.08)]
     {
         let mut served = spec(workers, mp, ETHERNET);
-        let server = recipe::Placement { role: recipe::Role::Server, ..served.cluster.seats[0].clone() };
-        served.cluster.seats.extend([server.clone(), server]);
+        let server = recipe::Placement { role: recipe::Role::Server, ..served.cluster.placements[0].clone() };
+        served.cluster.placements.extend([server.clone(), server]);
         let Strategy::Gmp { averaged_by, .. } = &mut served.strategy else { panic!() };
         *averaged_by = AveragedBy::Servers;
         let (found, expected) = (predicted(&served), simulated(&served));

@@ -49,7 +49,7 @@ fn on_four_cores_all_arms_have_equal_threads_and_equal_weights() {
         let mut threads = Vec::new();
         for event in &trained.events {
             if let Event::Prepared(prepared) = event
-                && cell.spec.cluster.seats[prepared.rank.0 as usize].role == Role::Worker
+                && cell.spec.cluster.placements[prepared.rank.0 as usize].role == Role::Worker
             {
                 threads.push(prepared.threads);
             }

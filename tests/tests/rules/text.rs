@@ -4,16 +4,11 @@ use super::{files, none, read, sources, with_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that keep old words for a reason.
-const OLD_WORDS: [&str; 5] = [
+const OLD_WORDS: [&str; 2] = [
     // Released migrations never change.
     "runner/store/migrations/",
-    // Entries of released versions never change.
-    "CHANGELOG.md",
     // The list of the words itself.
     "tests/tests/rules/text.rs",
-    // Replaced by the common query language.
-    "runner/store/src/selection.rs",
-    "runner/store/src/selection_sql.rs",
 ];
 
 /// Phrases that a native engineer has to decode, each with what to write instead.

@@ -2,7 +2,7 @@
 
 use super::Thresholds;
 use super::grade::Grade;
-use super::pairs::Pairs;
+use super::pairs::{Hidden, Pairs};
 use crate::statistics::censored::{self, Side};
 use crate::statistics::{self, CHANCE, Estimate, MOST_REPEATS, Question, Summary, student_below};
 use crate::study::{ArmCell, SpeedMeasure};
@@ -193,7 +193,7 @@ impl Contrast {
 
     /// Of two pairs and of their bound, which are tests of the same data, keeps the bound if it claims something and more than
     /// the pairs. Either counts at twice its p.
-    fn choose(&mut self, thresholds: Thresholds, hidden: (f64, f64)) {
+    fn choose(&mut self, thresholds: Thresholds, hidden: Hidden) {
         let bounded = self.least.is_some() || self.most.is_some();
         if self.mean.is_none() || !bounded {
             return;
@@ -208,7 +208,7 @@ impl Contrast {
     }
 
     /// From the lowest end that any reading gives to the highest.
-    fn interval(&self, confidence: f64, hidden: (f64, f64)) -> Option<(f64, f64)> {
+    fn interval(&self, confidence: f64, hidden: Hidden) -> Option<(f64, f64)> {
         let confidence = 1.0 - (1.0 - confidence) / self.tests;
         let ends = |readings: [Option<Summary>; 3]| {
             readings.into_iter().flatten().filter_map(move |summary| summary.estimate(confidence).interval)
@@ -216,19 +216,19 @@ impl Contrast {
         let low = ends([self.mean, self.whole, self.slow_arm]).map(|(low, _)| low).reduce(f64::min)?;
         let high =
             ends([self.mean, self.whole, self.slow_baseline]).map(|(_, high)| high).reduce(f64::max)?;
-        Some((low - hidden.0, high + hidden.1))
+        Some((low - hidden.below, high + hidden.above))
     }
 
     /// One-sided p of the claim that the difference is above `edge`, which may be negative.
-    fn p_above(&self, edge: f64, hidden: (f64, f64)) -> f64 {
+    fn p_above(&self, edge: f64, hidden: Hidden) -> f64 {
         let readings = [self.mean, self.whole, self.slow_arm];
-        self.p_of(readings, self.least, |summary| above(summary, edge + hidden.0))
+        self.p_of(readings, self.least, |summary| above(summary, edge + hidden.below))
     }
 
     /// One-sided p of the claim that the difference is below `edge`.
-    fn p_below(&self, edge: f64, hidden: (f64, f64)) -> f64 {
+    fn p_below(&self, edge: f64, hidden: Hidden) -> f64 {
         let readings = [self.mean, self.whole, self.slow_baseline];
-        self.p_of(readings, self.most, |summary| below(summary, edge - hidden.1))
+        self.p_of(readings, self.most, |summary| below(summary, edge - hidden.above))
     }
 
     /// The largest p of the readings, or that of the bound where there are none, times the number of tests.
@@ -244,7 +244,7 @@ impl Contrast {
         (self.tests * one).min(1.0)
     }
 
-    fn claims(&self, edge: f64, hidden: (f64, f64)) -> Option<Claims> {
+    fn claims(&self, edge: f64, hidden: Hidden) -> Option<Claims> {
         if self.mean.is_none() && self.least.is_none() && self.most.is_none() {
             return None;
         }
@@ -258,7 +258,7 @@ impl Contrast {
     }
 
     /// One less the p of the claim that the arm is beyond `edge` on its side.
-    fn one_sided(&self, edge: f64, hidden: (f64, f64)) -> Option<f64> {
+    fn one_sided(&self, edge: f64, hidden: Hidden) -> Option<f64> {
         let any =
             self.mean.is_some_and(|mean| mean.freedom > 0.0) || self.least.is_some() || self.most.is_some();
         let p = if self.is_faster() { self.p_above(edge, hidden) } else { self.p_below(-edge, hidden) };
@@ -294,9 +294,9 @@ impl Contrast {
             return None;
         }
         let mean = self.mean.filter(|mean| mean.variance > 0.0 && mean.freedom > 0.0)?;
-        let (down, up) = self.pairs.hidden();
+        let Hidden { below, above } = self.pairs.hidden();
         let edge = (1.0 + thresholds.min_effect).ln();
-        let (distance, hidden) = (mean.mean.abs(), down.max(up));
+        let (distance, hidden) = (mean.mean.abs(), below.max(above));
         let gap = (distance - edge).abs() - hidden;
         if gap <= 0.0 && hidden > 0.0 {
             return Some(Advice::EvaluateMoreOften);

@@ -15,6 +15,15 @@ enum Seen {
     Never(f64),
 }
 
+/// What evaluations leave open of a mean difference of logarithms, because targets are reached between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hidden {
+    /// By how much it may be smaller than it seems.
+    pub below: f64,
+    /// By how much it may be larger.
+    pub above: f64,
+}
+
 /// The pairs of an arm and the baseline by one measure, on a logarithmic scale: baseline less arm, so that a faster arm is
 /// above zero.
 #[derive(Clone, Debug, Default)]
@@ -88,13 +97,13 @@ impl Pairs {
         self.differences.iter().filter(missed).count()
     }
 
-    /// By how much the mean difference may be smaller and larger than it seems, because targets are reached between
-    /// evaluations. Each value is the end of its cell: the middle lies half a cell before it.
-    pub fn hidden(&self) -> (f64, f64) {
+    /// By how much the mean difference may be smaller and larger than it seems. Each value is the end of its cell: the middle lies
+    /// half a cell before it.
+    pub fn hidden(&self) -> Hidden {
         let [arm, base] = self.grids;
         let shift = (base.width - arm.width) / 2.0;
         let error = base.error + arm.error;
-        ((error + shift).max(0.0), (error - shift).max(0.0))
+        Hidden { below: (error + shift).max(0.0), above: (error - shift).max(0.0) }
     }
 
     /// The variance that reading both sides on their grids adds to a difference: few pairs may agree by chance.

@@ -19,7 +19,7 @@ use recipe::{
     ReduceOrder, ReportSettings, Run, RunSpec, Shape, Source, Strategy, Target, Topology,
 };
 use record::Rank;
-use store::{NodeRow, RunRow, RunState, SweepRows};
+use store::{Commit, NodeRow, RunRow, RunState, SweepRows};
 
 /// The arms of a sweep with one condition, under `conditions` conditions; each run is a copy of the cell's first one.
 pub fn under_conditions(rows: &SweepRows, conditions: usize) -> SweepRows {
@@ -150,7 +150,7 @@ impl Sample {
             recipe_path: "recipes/quickstart.toml".to_owned(),
             argv: ["bakeoff", "run", "recipes/quickstart.toml"].map(str::to_owned).to_vec(),
             version: "0.1.0".to_owned(),
-            commit: Some(("3618d28f0c1e2a4b5968".to_owned(), false)),
+            commit: Some(Commit { hash: "3618d28f0c1e2a4b5968".to_owned(), is_changed: false }),
             started: STARTED,
             annotations: store::Annotations::default(),
             nodes: vec![NodeRow {

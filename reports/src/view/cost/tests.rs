@@ -50,8 +50,8 @@ fn spread(rows: &mut SweepRows, arm: usize) {
         let cluster = &mut cell.spec.cluster;
         let other = recipe::Node { name: "lab2".to_owned(), ..cluster.nodes[0].clone() };
         cluster.nodes.push(other);
-        let place = cluster.seats.iter().rposition(|seat| seat.role == Role::Worker).unwrap();
-        cluster.seats[place] = Placement { role: Role::Worker, node: 1 };
+        let place = cluster.placements.iter().rposition(|placement| placement.role == Role::Worker).unwrap();
+        cluster.placements[place] = Placement { role: Role::Worker, node: 1 };
     }
 }
 

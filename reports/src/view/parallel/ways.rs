@@ -121,7 +121,7 @@ pub(super) fn strongest(ways: &[Way], axes: &Axes) -> Option<Effect> {
 
 /// How the value of an axis decides whether there is a time.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Loss {
+pub(super) struct TimesLost {
     pub(super) axis: usize,
     /// The value with times, then that without.
     pub(super) values: [usize; 2],
@@ -132,7 +132,7 @@ pub(super) struct Loss {
 }
 
 /// The axis that decides most often whether lines have a time: no ratio of times counts those that have none.
-pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<Loss> {
+pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<TimesLost> {
     let losses = (0..axes.ordered.len()).filter_map(|axis| {
         let alike = alike(ways, axis);
         let between = |[with, without]: [usize; 2]| {
@@ -142,7 +142,7 @@ pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<Loss> {
             };
             let known: Vec<(bool, bool)> = alike.values().filter_map(at).collect();
             let lost = known.iter().filter(|(_, without)| !without).count();
-            (lost > 0).then_some(Loss { axis, values: [with, without], lost, of: known.len() })
+            (lost > 0).then_some(TimesLost { axis, values: [with, without], lost, of: known.len() })
         };
         let both = |pair: [usize; 2]| [pair, [pair[1], pair[0]]];
         pairs(axes, axis).into_iter().flat_map(both).filter_map(between).reduce(more)
@@ -151,8 +151,8 @@ pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<Loss> {
 }
 
 /// The one with more lines lost, of as many the one with the larger share of them.
-fn more(most: Loss, next: Loss) -> Loss {
-    let size = |loss: &Loss| (loss.lost, std::cmp::Reverse(loss.of));
+fn more(most: TimesLost, next: TimesLost) -> TimesLost {
+    let size = |loss: &TimesLost| (loss.lost, std::cmp::Reverse(loss.of));
     if size(&next) > size(&most) { next } else { most }
 }
 

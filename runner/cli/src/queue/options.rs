@@ -88,7 +88,9 @@ impl Shape {
     /// That of a run.
     pub(crate) fn of(spec: &RunSpec) -> Self {
         let cluster = &spec.cluster;
-        let ranks = |node: usize| cluster.seats.iter().filter(|seat| seat.node as usize == node).count();
+        let ranks = |node: usize| {
+            cluster.placements.iter().filter(|placement| placement.node as usize == node).count()
+        };
         let tasks = (0..cluster.nodes.len()).map(ranks).max().unwrap_or(1).max(1);
         Self { nodes: cluster.machines().max(1), tasks, threads: spec.threads.worker }
     }

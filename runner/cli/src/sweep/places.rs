@@ -117,8 +117,8 @@ impl Places {
     pub(super) fn placed(&self, plan: &Plan, run: &Run) -> RunSpec {
         let mut spec = plan.cells[run.cell].spec.clone();
         let offset = self.offset(plan, run) as u32;
-        for seat in &mut spec.cluster.seats {
-            seat.node += offset;
+        for placement in &mut spec.cluster.placements {
+            placement.node += offset;
         }
         spec
     }
@@ -129,8 +129,9 @@ impl Places {
         if needs_the_driver(&spec) {
             return Occupied::Everything;
         }
-        let seats = spec.cluster.seats.iter();
-        let hosts = seats.filter_map(|seat| spec.cluster.nodes.get(seat.node as usize)).map(host_of);
+        let placements = spec.cluster.placements.iter();
+        let hosts =
+            placements.filter_map(|placement| spec.cluster.nodes.get(placement.node as usize)).map(host_of);
         Occupied::Machines(hosts.collect())
     }
 
@@ -139,8 +140,8 @@ impl Places {
         let mut found = nodes_of(plan);
         for run in &plan.runs {
             let spec = self.placed(plan, run);
-            for seat in &spec.cluster.seats {
-                let Some(node) = spec.cluster.nodes.get(seat.node as usize) else { continue };
+            for placement in &spec.cluster.placements {
+                let Some(node) = spec.cluster.nodes.get(placement.node as usize) else { continue };
                 if !found.iter().any(|other| other.name == node.name) {
                     found.push(node.clone());
                 }
@@ -162,7 +163,7 @@ impl Places {
         };
         for run in &plan.runs {
             let (own, placed) = (&plan.cells[run.cell].spec.cluster, self.placed(plan, run).cluster);
-            for (here, there) in own.seats.iter().zip(&placed.seats) {
+            for (here, there) in own.placements.iter().zip(&placed.placements) {
                 let (Some(first), Some(other)) =
                     (own.nodes.get(here.node as usize), own.nodes.get(there.node as usize))
                 else {
@@ -196,7 +197,7 @@ impl Places {
 
 /// Number of machines from the first to the last that a cell's ranks are on.
 fn machines_of(cell: &Cell) -> usize {
-    cell.spec.cluster.seats.iter().map(|seat| seat.node as usize + 1).max().unwrap_or(1)
+    cell.spec.cluster.placements.iter().map(|placement| placement.node as usize + 1).max().unwrap_or(1)
 }
 
 /// Whether ranks are on the driver's machine, or send through it.
@@ -206,7 +207,7 @@ fn needs_the_driver(spec: &RunSpec) -> bool {
         node.is_none_or(|node| node.access == Access::Local || is_loopback(&host_of(node)))
     };
     cluster.tunnel != Tunnel::None
-        || cluster.seats.iter().any(|seat| here(cluster.nodes.get(seat.node as usize)))
+        || cluster.placements.iter().any(|placement| here(cluster.nodes.get(placement.node as usize)))
 }
 
 /// Whether a name means this machine wherever it is used.

@@ -8,6 +8,7 @@ use crate::local::{ForkServers, HostReader, Processes, SpawnLocal};
 use crate::sockets::OwnedDirectory;
 use bytes::Bytes;
 use mesh::{Member, Secret};
+use recipe::PortRange;
 use record::{HostRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -91,7 +92,7 @@ impl HostedAttempt {
     pub(super) async fn listen(
         self: &Arc<Self>,
         address: IpAddr,
-        ports: Option<(u16, u16)>,
+        ports: Option<PortRange>,
     ) -> io::Result<SocketAddr> {
         let listener = door::bind(address, ports).await?;
         let at = listener.local_addr()?;

@@ -5,6 +5,7 @@ use super::attempt::HostedAttempt;
 use crate::channel::{Destination, FromAgent, Outlet, Route, Streams};
 use mesh::door::{HANDSHAKE_TIME, Knock, admit, knock};
 use mesh::{RelayedTcp, Secret};
+use recipe::PortRange;
 use record::Rank;
 use std::collections::VecDeque;
 use std::io;
@@ -148,16 +149,17 @@ impl Relays {
 }
 
 /// Binds the door: at the first free port of a range, or at one that the system chooses.
-pub(super) async fn bind(address: IpAddr, ports: Option<(u16, u16)>) -> io::Result<TcpListener> {
-    let (first, last) = ports.unwrap_or((0, 0));
+pub(super) async fn bind(address: IpAddr, ports: Option<PortRange>) -> io::Result<TcpListener> {
+    // At port 0 the system chooses.
+    let tried = ports.map_or(0..=0, |ports| ports.first..=ports.last);
     let mut fault = io::Error::other("no port");
-    for port in first..=last {
+    for port in tried {
         match TcpListener::bind((address, port)).await {
             Ok(listener) => return Ok(listener),
             Err(error) => fault = error,
         }
     }
-    let range = if ports.is_some() { format!(", ports {first} to {last}") } else { String::new() };
+    let range = ports.map_or_else(String::new, |ports| format!(", ports {} to {}", ports.first, ports.last));
     Err(io::Error::new(fault.kind(), format!("no door at {address}{range}: {fault}")))
 }
 

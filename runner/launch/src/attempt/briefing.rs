@@ -34,8 +34,8 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
     pub(super) fn node(&self, member: Member) -> NodeIndex {
         match member {
             Member::Rank(rank) => {
-                let seat = self.attempt.spec.cluster.seats.get(rank.index());
-                seat.map_or(NodeIndex::DRIVER, |seat| NodeIndex(seat.node))
+                let placement = self.attempt.spec.cluster.placements.get(rank.index());
+                placement.map_or(NodeIndex::DRIVER, |placement| NodeIndex(placement.node))
             }
             Member::Evaluator => NodeIndex::DRIVER,
         }
@@ -46,8 +46,8 @@ impl<L: Launcher + Artifacts> Shell<'_, L> {
         let threads = self.attempt.spec.threads;
         match member {
             Member::Rank(rank) => {
-                let seat = self.attempt.spec.cluster.seats.get(rank.index());
-                threads.of(seat.map_or(Role::Worker, |seat| seat.role))
+                let placement = self.attempt.spec.cluster.placements.get(rank.index());
+                threads.of(placement.map_or(Role::Worker, |placement| placement.role))
             }
             Member::Evaluator => threads.evaluator,
         }

@@ -2,7 +2,7 @@
 
 use crate::{FreeResources, NetworkFacts, NodeFacts, ProcessExit};
 use mesh::{Member, Secret};
-use recipe::Source;
+use recipe::{PortRange, Source};
 use record::{HostRecord, Nanos, Rank};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(crate) enum Request {
     /// The host's monotonic clock.
     Clock,
     /// Make the directories of an attempt, and with `listen` a door; with `forks` its processes are forked.
-    Open { attempt: u64, secret: Secret, forks: bool, listen: Option<IpAddr>, ports: Option<(u16, u16)> },
+    Open { attempt: u64, secret: Secret, forks: bool, listen: Option<IpAddr>, ports: Option<PortRange> },
     /// Lead the sockets of other hosts' ranks there.
     Route { attempt: u64, routes: Vec<(Rank, Route)> },
     /// Start a process; the payload is its briefing.

@@ -47,7 +47,12 @@ impl Loaded {
     /// The first process that the driver starts for a run: a rank, or the evaluator where agents start the ranks.
     pub(crate) fn for_first_of(spec: &RunSpec, program: &Path) -> Self {
         let alone = spec.cluster.nodes.iter().all(|node| node.access == Access::Local);
-        let role = spec.cluster.seats.first().filter(|_| alone).map_or(Role::Worker, |seat| seat.role);
+        let role = spec
+            .cluster
+            .placements
+            .first()
+            .filter(|_| alone)
+            .map_or(Role::Worker, |placement| placement.role);
         let threads = spec.threads.of(role);
         Self { program: program.into(), threads, environment: environment::of_local_node(&spec.cluster) }
     }

@@ -74,7 +74,7 @@ pub(super) fn state_vectors(spec: &RunSpec, role: Role) -> u64 {
 
 /// The checkpoints of a run at one time, in bytes: those that are kept, and the one that is being written.
 pub(super) fn checkpoints_of(spec: &RunSpec) -> u64 {
-    let states = spec.cluster.seats.iter().map(|seat| state_vectors(spec, seat.role));
+    let states = spec.cluster.placements.iter().map(|placement| state_vectors(spec, placement.role));
     let each = states.sum::<u64>().saturating_mul(FLOAT * spec.parameters_per_worker() as u64);
     each.saturating_mul(KEPT as u64 + 1)
 }

@@ -6,7 +6,7 @@ use super::launcher::{ClockReading, read_clock};
 use super::link::{AttemptEnd, HostLink};
 use crate::channel::{Opened, Reply, Request};
 use crate::{FreeResources, LaunchError, NetworkFacts, NodeFacts, WorkerBinary, data_digest};
-use recipe::{Node, Source};
+use recipe::{Node, PortRange, Source};
 use record::{HostRecord, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ pub struct Inspect<'a> {
     /// Whether data sets are brought to hosts that lack them.
     pub copy_data: bool,
     /// The ports of doors; without it the system chooses.
-    pub ports: Option<(u16, u16)>,
+    pub ports: Option<PortRange>,
     /// Sizes of the messages that go over each way and come back; none for round trips only.
     pub sizes: &'a [u64],
 }

@@ -14,6 +14,7 @@ use crate::local::LocalLauncher;
 use crate::log::{log_file, tail};
 use crate::{Attempt, LaunchError, ProcessExit};
 use mesh::Member;
+use recipe::PortRange;
 use recipe::{Access, Tunnel};
 use record::{HostRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +37,7 @@ pub(crate) struct HostsLauncher {
     attempt: u64,
     hosts: Arc<Hosts>,
     /// The ports of doors; without it the system chooses.
-    ports: Option<(u16, u16)>,
+    ports: Option<PortRange>,
     /// By the node's position in the cluster; `None` for one without ranks.
     nodes: Vec<Option<OpenNode>>,
     /// Of the evaluator.
@@ -87,7 +88,7 @@ impl HostsLauncher {
     pub(crate) fn new(
         hosts: Arc<Hosts>,
         order: &Attempt<'_>,
-        ports: Option<(u16, u16)>,
+        ports: Option<PortRange>,
     ) -> Result<Self, LaunchError> {
         let (exit, exits) = mpsc::unbounded_channel();
         let (reading, readings) = mpsc::unbounded_channel();
@@ -130,8 +131,10 @@ impl HostsLauncher {
         if link.node.access == Access::Local {
             return Ok(Some(folder.to_owned()));
         }
-        let ranks = (0..).map(Rank).zip(&opening.spec.cluster.seats);
-        let own = ranks.filter(|(_, seat)| seat.node == index).map(|(rank, _)| folder.join(state_file(rank)));
+        let ranks = (0..).map(Rank).zip(&opening.spec.cluster.placements);
+        let own = ranks
+            .filter(|(_, placement)| placement.node == index)
+            .map(|(rank, _)| folder.join(state_file(rank)));
         self.hosts.bring_state(link, self.attempt, own.collect()).await.map(Some)
     }
 
@@ -188,7 +191,7 @@ pub(super) async fn read_clock(link: &HostLink) -> Result<ClockReading, LaunchEr
 impl Launcher for HostsLauncher {
     async fn open(&mut self, opening: Opening<'_>) -> Result<(), LaunchError> {
         let cluster = &opening.spec.cluster;
-        let used: BTreeSet<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+        let used: BTreeSet<u32> = cluster.placements.iter().map(|placement| placement.node).collect();
         for index in 0..cluster.nodes.len() as u32 {
             let open = if used.contains(&index) {
                 Some(self.open_node(index, &opening, used.len() > 1).await?)
@@ -198,7 +201,7 @@ impl Launcher for HostsLauncher {
             self.nodes.push(open);
         }
         let rank_nodes: Vec<(Rank, u32)> =
-            (0..).map(Rank).zip(cluster.seats.iter().map(|seat| seat.node)).collect();
+            (0..).map(Rank).zip(cluster.placements.iter().map(|placement| placement.node)).collect();
         let link_of = |node: u32| self.node(NodeIndex(node)).map(|open| Arc::downgrade(&open.link));
         for (index, open) in (0..).zip(&self.nodes) {
             let Some(open) = open else { continue };

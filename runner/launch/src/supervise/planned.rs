@@ -2,7 +2,7 @@
 
 use super::blame::{Cause, Fault};
 use super::{Supervisor, nanos};
-use recipe::{FaultAction, LinkLoss, PlannedFault, Role, StepPace};
+use recipe::{FaultAction, LostWithLink, PlannedFault, Role, StepPace};
 use record::Rank;
 
 impl Supervisor {
@@ -73,8 +73,8 @@ impl Supervisor {
         };
         let dropped = self.dropped_links().any(is_between);
         let role = |rank: Rank| self.rules.roles.get(rank.index()).copied().unwrap_or(Role::Worker);
-        let loss = self.rules.strategy.loss_of_link(link.map(|rank| (rank.0, role(rank))));
-        let parts = dropped && loss == LinkLoss::Link;
+        let loss = self.rules.strategy.lost_with_link(link.map(|rank| (rank.0, role(rank))));
+        let parts = dropped && loss == LostWithLink::Link;
         if let Some(state) = self.ranks.get_mut(rank.index()).filter(|_| parts) {
             state.parted.insert(peer);
         }

@@ -143,7 +143,7 @@ fn ranks_of_several_machines_share_no_memory() {
     let sockets = sockets();
     let mut briefing = briefing(sockets.path(), Member::Rank(Rank(0)), 2, PATIENCE);
     briefing.spec.communication.transport = PayloadPath::SharedMemory;
-    briefing.spec.cluster.seats[1].node = 1;
+    briefing.spec.cluster.placements[1].node = 1;
     let error = DataPlane::open(&briefing, Rank(0), RealClock::start()).err().unwrap().to_string();
     assert!(
         error.contains("on 2 machines") && error.contains("`communication.transport = \"zeromq\"`"),

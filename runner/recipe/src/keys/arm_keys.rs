@@ -352,7 +352,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "compression.kind",
         Kind::Choice(CompressionKind::CHOICES),
-        "Which code, on the hops of an all-reduce and on the way to a server. One worker codes nothing.",
+        "The codec, on the hops of an all-reduce and on the way to a server. One worker codes nothing.",
     )
     .default("\"none\"")
     .arm(),

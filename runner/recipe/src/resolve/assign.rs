@@ -6,7 +6,7 @@ use crate::resolve::inventory::Known;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Cluster, Device, HostSettings, Node, Placement, Role, Strategy, Tunnel};
+use crate::{Cluster, Device, HostSettings, Node, Placement, PortRange, Role, Strategy, Tunnel};
 
 pub(crate) const USE: KeyId = id("nodes.use");
 pub(crate) const WORKERS: Optional<u64> = Optional::whole("nodes.workers");
@@ -42,17 +42,17 @@ pub(crate) fn cluster(
                 )),
         );
     }
-    let mut seats = Vec::with_capacity(workers as usize + 1);
+    let mut placements = Vec::with_capacity(workers as usize + 1);
     for (index, node) in nodes.iter().enumerate() {
-        let free = (workers as usize).saturating_sub(seats.len()).min(node.slots as usize);
-        seats.extend((0..free).map(|_| Placement { role: Role::Worker, node: index as u32 }));
+        let free = (workers as usize).saturating_sub(placements.len()).min(node.slots as usize);
+        placements.extend((0..free).map(|_| Placement { role: Role::Worker, node: index as u32 }));
     }
     let server = server(settings, &nodes, &mut findings);
     let servers = if strategy.servers() == 0 { 0 } else { SERVERS.of(settings) };
-    seats.extend((0..servers).map(|_| Placement { role: Role::Server, node: server }));
+    placements.extend((0..servers).map(|_| Placement { role: Role::Server, node: server }));
     findings.extend(unreadable_ports(settings));
     findings.extend(unreadable_device(settings));
-    (Cluster { nodes, seats, tunnel: TUNNEL.of(settings) }, findings)
+    (Cluster { nodes, placements, tunnel: TUNNEL.of(settings) }, findings)
 }
 
 /// How the driver uses the machines.
@@ -60,11 +60,11 @@ pub(crate) fn hosts(settings: &Settings) -> HostSettings {
     HostSettings { ports: ports(settings.text(PORTS)), copy_data: COPY_DATA.of(settings) }
 }
 
-/// The first and the last of `7000-7100`; `7000` is both.
-fn ports(text: &str) -> Option<(u16, u16)> {
+/// Reads `7000-7100`; `7000` is the first and the last.
+fn ports(text: &str) -> Option<PortRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (0 < first && first <= last).then_some((first, last))
+    (0 < first && first <= last).then_some(PortRange { first, last })
 }
 
 fn unreadable_ports(settings: &Settings) -> Option<Finding> {

@@ -4,7 +4,7 @@ use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{LONGEST_WAIT, RunSpec};
+use crate::{Exchanges, LONGEST_WAIT, RunSpec};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,8 +14,13 @@ const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout")
 pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &RunSpec) -> Vec<Finding> {
     let mut findings: Vec<Finding> = never_missed(settings, written).into_iter().collect();
     let mut dropped: BTreeMap<[u32; 2], &FaultSetting> = BTreeMap::new();
-    for fault in written {
-        let Some(peer) = fault.action.unlinked() else { continue };
+    let dropping: Vec<(&FaultSetting, u32)> =
+        written.iter().filter_map(|fault| Some((fault, fault.action.unlinked()?))).collect();
+    if dropping.is_empty() {
+        return findings;
+    }
+    let exchanges = spec.exchanges();
+    for (fault, peer) in dropping {
         if peer >= spec.cluster.ranks() {
             findings.push(no_peer(fault, peer, spec));
             continue;
@@ -26,8 +31,8 @@ pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &Run
             continue;
         }
         let links: Vec<[u32; 2]> = struck.iter().map(|struck| [struck.rank, peer]).collect();
-        if !links.is_empty() && links.iter().all(|link| spec.exchanges(*link) == Some(false)) {
-            findings.push(carries_nothing(fault, peer, spec));
+        if !links.is_empty() && links.iter().all(|link| exchanges.between(*link) == Some(false)) {
+            findings.push(carries_nothing(fault, peer, spec, &exchanges));
         }
         for [rank, peer] in links {
             if let Some(first) = dropped.insert([rank.min(peer), rank.max(peer)], fault) {
@@ -54,16 +59,15 @@ fn to_itself(fault: &FaultSetting, peer: u32) -> Finding {
     Finding::new("R188", title).at(fault.span, "one rank at both ends").cure("name another rank as `peer`")
 }
 
-fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec) -> Finding {
+fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec, exchanges: &Exchanges) -> Finding {
     let kind = spec.strategy.kind();
+    let struck = fault.among(&spec.cluster);
     let whose = match &fault.whom {
         Stricken::Rank(rank) => format!("rank {rank}"),
         Stricken::Host(host) => format!("the ranks on `{}`", host.escape_debug()),
     };
-    let others = (0..spec.cluster.ranks()).filter(|other| {
-        let struck = fault.among(&spec.cluster);
-        struck.iter().any(|struck| spec.exchanges([struck.rank, *other]) == Some(true))
-    });
+    let others = (0..spec.cluster.ranks())
+        .filter(|other| struck.iter().any(|struck| exchanges.between([struck.rank, *other]) == Some(true)));
     let others: Vec<String> = others.map(|rank| rank.to_string()).collect();
     let finding = Finding::new("R188", format!("`{kind}` sends nothing between {whose} and rank {peer}"))
         .at(fault.span, "changes nothing");

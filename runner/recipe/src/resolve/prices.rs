@@ -31,7 +31,7 @@ pub(crate) fn of(
 /// What an hour of all machines that have ranks of the cell costs.
 fn hour(settings: &Settings, cell: &Cell, machine: Known<'_>) -> Option<f64> {
     let cluster = &cell.spec.cluster;
-    let used: BTreeSet<u32> = cluster.seats.iter().map(|seat| seat.node).collect();
+    let used: BTreeSet<u32> = cluster.placements.iter().map(|placement| placement.node).collect();
     let price = |node: u32| {
         let name = &cluster.nodes.get(node as usize)?.name;
         machine.machines.price(name, settings).or_else(|| PRICE.of(settings))

@@ -12,7 +12,8 @@ pub struct Cluster {
     /// The machines in use, in the order of the recipe.
     pub nodes: Vec<Node>,
     /// The ranks in order: workers first, then servers.
-    pub seats: Vec<Placement>,
+    #[serde(rename = "seats")]
+    pub placements: Vec<Placement>,
     /// How bytes travel between machines.
     // Absent where it says nothing, so that earlier runs keep their identity.
     #[serde(default, skip_serializing_if = "Tunnel::is_none")]
@@ -22,44 +23,44 @@ pub struct Cluster {
 impl Cluster {
     /// At least 1.
     pub fn workers(&self) -> u32 {
-        self.seats.iter().filter(|seat| seat.role == Role::Worker).count() as u32
+        self.placements.iter().filter(|placement| placement.role == Role::Worker).count() as u32
     }
 
     /// Number of machines on which workers run.
     pub fn machines_of_workers(&self) -> usize {
-        let workers = self.seats.iter().filter(|seat| seat.role == Role::Worker);
-        workers.map(|seat| seat.node).collect::<BTreeSet<_>>().len()
+        let workers = self.placements.iter().filter(|placement| placement.role == Role::Worker);
+        workers.map(|placement| placement.node).collect::<BTreeSet<_>>().len()
     }
 
     /// Number of machines on which ranks run.
     pub fn machines(&self) -> usize {
-        self.seats.iter().map(|seat| seat.node).collect::<BTreeSet<_>>().len()
+        self.placements.iter().map(|placement| placement.node).collect::<BTreeSet<_>>().len()
     }
 
     /// The GPU that a rank computes on; `None` for the processors, which servers always take.
     pub fn gpu(&self, rank: usize) -> Option<u32> {
-        let seat = self.seats.get(rank).filter(|seat| seat.role == Role::Worker)?;
-        let node = self.nodes.get(seat.node as usize).filter(|node| node.device != Device::Cpu)?;
-        let before = self.seats[..rank].iter().filter(|other| *other == seat).count() as u32;
+        let placement = self.placements.get(rank).filter(|placement| placement.role == Role::Worker)?;
+        let node = self.nodes.get(placement.node as usize).filter(|node| node.device != Device::Cpu)?;
+        let before = self.placements[..rank].iter().filter(|other| *other == placement).count() as u32;
         node.device.gpu(before)
     }
 
     /// The first machine on which workers compute on GPUs.
     pub fn with_gpus(&self) -> Option<&Node> {
-        let workers = self.seats.iter().filter(|seat| seat.role == Role::Worker);
-        let mut machines = workers.filter_map(|seat| self.nodes.get(seat.node as usize));
+        let workers = self.placements.iter().filter(|placement| placement.role == Role::Worker);
+        let mut machines = workers.filter_map(|placement| self.nodes.get(placement.node as usize));
         machines.find(|node| node.device != Device::Cpu)
     }
 
     /// Whether all ranks run on the machine of the driver.
     pub fn all_local(&self) -> bool {
-        let node = |seat: &Placement| self.nodes.get(seat.node as usize);
-        self.seats.iter().filter_map(node).all(|node| node.access == Access::Local)
+        let node = |placement: &Placement| self.nodes.get(placement.node as usize);
+        self.placements.iter().filter_map(node).all(|node| node.access == Access::Local)
     }
 
     /// Number of ranks, servers included.
     pub fn ranks(&self) -> u32 {
-        self.seats.len() as u32
+        self.placements.len() as u32
     }
 }
 

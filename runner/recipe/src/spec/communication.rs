@@ -30,7 +30,7 @@ family! {
         HalvingDoubling = "halving-doubling": "Halves, quarters, ... between partners, and back: a ring's \
             bytes, fewer in a row.",
         Star = "star": "Everything to the first rank and back.",
-        AllGather = "all-gather": "Everything from everyone to everyone: a code loses nothing of a sum.",
+        AllGather = "all-gather": "Each worker sends its whole vector to all others: a codec loses nothing of a sum.",
         Hierarchical = "hierarchical": "A tree inside each group of ranks, then a tree between the groups.",
     }
 }

@@ -2,10 +2,11 @@
 //! from a step on.
 
 use crate::spec::family::family;
-use crate::spec::link_loss::LinkLoss;
+use crate::spec::lost_with_link::{Exchanges, LostWithLink};
 use crate::{Role, RunSpec, Whom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 family! {
@@ -148,11 +149,11 @@ impl RunSpec {
     /// Whether the ranks that the recipe lets fail are more than the strategy can lose, or a link that it drops is one that the strategy
     /// needs: then its runs fail as ordered.
     pub fn ends_by_fault(&self) -> bool {
-        let needs_link = self.faults.iter().any(|fault| self.loss_by_fault(fault) == Some(LinkLoss::Run));
+        let needs_link = self.lost_with_dropped_links().any(|lost| lost == LostWithLink::Run);
         needs_link
             || [Role::Worker, Role::Server].into_iter().any(|role| {
-                let seats = self.cluster.seats.iter();
-                let ranks = seats.filter(|seat| seat.role == role).count() as u32;
+                let placements = self.cluster.placements.iter();
+                let ranks = placements.filter(|placement| placement.role == role).count() as u32;
                 self.lost_by_fault(role) > self.strategy.spares(role, ranks)
             })
     }
@@ -160,13 +161,22 @@ impl RunSpec {
     /// Whether a fault is one of those that a run may end by.
     pub(crate) fn may_end_by(&self, fault: &PlannedFault) -> bool {
         fault.action.is_fatal()
-            || matches!(self.loss_by_fault(fault), Some(LinkLoss::Run | LinkLoss::Worker(_)))
+            || matches!(
+                self.lost_by(fault, &self.exchanges()),
+                Some(LostWithLink::Run | LostWithLink::Worker(_))
+            )
     }
 
     /// What the run loses with a link that the fault drops and that is known to carry something.
-    fn loss_by_fault(&self, fault: &PlannedFault) -> Option<LinkLoss> {
-        let link = fault.link().filter(|link| self.exchanges(*link) == Some(true))?;
-        Some(self.loss_of_link(link))
+    fn lost_by(&self, fault: &PlannedFault, exchanges: &Exchanges) -> Option<LostWithLink> {
+        let link = fault.link().filter(|link| exchanges.between(*link) == Some(true))?;
+        Some(self.lost_with_link(link))
+    }
+
+    /// The same of each fault that drops such a link.
+    fn lost_with_dropped_links(&self) -> impl Iterator<Item = LostWithLink> {
+        let exchanges = self.exchanges();
+        self.faults.iter().filter_map(move |fault| self.lost_by(fault, &exchanges))
     }
 
     /// Whether the recipe lets this rank compute slowly, for the whole run or from a step on to its end. Of ranks that are drawn none
@@ -187,14 +197,14 @@ impl RunSpec {
 
     /// Number of ranks that the recipe lets fail for good, or takes the link to their server from.
     pub(crate) fn lost_by_fault(&self, role: Role) -> u32 {
-        let is_lost = |rank: u32| {
-            self.faults.iter().any(|fault| {
-                let fails = fault.rank == rank && fault.action.is_fatal();
-                fails || self.loss_by_fault(fault) == Some(LinkLoss::Worker(rank))
-            })
-        };
-        let seats = (0_u32..).zip(&self.cluster.seats);
-        seats.filter(|(rank, seat)| seat.role == role && is_lost(*rank)).count() as u32
+        let fatal = self.faults.iter().filter(|fault| fault.action.is_fatal()).map(|fault| fault.rank);
+        let cut_off = self.lost_with_dropped_links().filter_map(|lost| match lost {
+            LostWithLink::Worker(rank) => Some(rank),
+            LostWithLink::Link | LostWithLink::Run => None,
+        });
+        let lost: BTreeSet<u32> = fatal.chain(cut_off).collect();
+        let placements = (0_u32..).zip(&self.cluster.placements);
+        placements.filter(|(rank, placement)| placement.role == role && lost.contains(rank)).count() as u32
     }
 
     /// The longest time that ranks are paused for, one after the other.

@@ -14,7 +14,7 @@ pub(crate) mod fault;
 pub(crate) mod graph_words;
 pub(crate) mod labelled_text;
 pub(crate) mod layer;
-pub(crate) mod link_loss;
+pub(crate) mod lost_with_link;
 pub(crate) mod message_size;
 pub(crate) mod metric;
 pub(crate) mod model;

@@ -121,11 +121,33 @@ impl Tunnel {
     }
 }
 
+/// A range of ports of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u16, u16)", into = "(u16, u16)")]
+pub struct PortRange {
+    /// At least 1.
+    pub first: u16,
+    /// At least `first`.
+    pub last: u16,
+}
+
+impl From<(u16, u16)> for PortRange {
+    fn from((first, last): (u16, u16)) -> Self {
+        Self { first, last }
+    }
+}
+
+impl From<PortRange> for (u16, u16) {
+    fn from(range: PortRange) -> Self {
+        (range.first, range.last)
+    }
+}
+
 /// How the driver uses machines: no part of a run's identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSettings {
-    /// The first and the last port that doors may listen at; without it the system chooses.
-    pub ports: Option<(u16, u16)>,
+    /// The ports that doors may listen at; without it the system chooses.
+    pub ports: Option<PortRange>,
     /// Whether data sets are copied to machines that lack them.
     pub copy_data: bool,
 }

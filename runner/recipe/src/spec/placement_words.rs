@@ -10,8 +10,9 @@ impl Cluster {
     fn placement(&self) -> String {
         let machine = |(index, node): (usize, &Node)| {
             let ranks = |role| {
-                let there = self.seats.iter().enumerate();
-                let there = there.filter(move |(_, seat)| seat.role == role && seat.node as usize == index);
+                let there = self.placements.iter().enumerate();
+                let there = there
+                    .filter(move |(_, placement)| placement.role == role && placement.node as usize == index);
                 there.map(|(rank, _)| rank).collect::<Vec<_>>()
             };
             let (workers, servers) = (ranks(Role::Worker), ranks(Role::Server));

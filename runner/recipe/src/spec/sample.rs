@@ -43,7 +43,7 @@ impl RunSpec {
             cluster: Cluster {
                 nodes: vec![Node::local(workers)],
                 tunnel: crate::Tunnel::None,
-                seats: vec![Placement { role: Role::Worker, node: 0 }; workers as usize],
+                placements: vec![Placement { role: Role::Worker, node: 0 }; workers as usize],
             },
             strategy: Strategy::DSync,
             communication: Communication {
@@ -73,7 +73,7 @@ impl RunSpec {
     pub fn sample_of(strategy: Strategy, workers: u32) -> Self {
         let mut spec = Self::sample(workers);
         let servers = (0..strategy.servers()).map(|_| Placement { role: Role::Server, node: 0 });
-        spec.cluster.seats.extend(servers);
+        spec.cluster.placements.extend(servers);
         spec.strategy = strategy;
         spec
     }

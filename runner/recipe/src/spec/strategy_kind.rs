@@ -77,6 +77,8 @@ pub struct Profile {
     pub exchange: ExchangeThrough,
     /// What travels while training.
     pub sends: Sends,
+    /// How much of the model a worker computes.
+    pub share: ModelShare,
     /// Local steps from one exchange to the next where the recipe gives no `period`.
     pub period: u64,
     /// How many workers a server serves at a time where the recipe does not say.
@@ -103,6 +105,15 @@ pub enum Replicas {
     Received,
     /// Each its own, which differ.
     Own,
+}
+
+/// How much of the model a worker computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelShare {
+    /// All of its layers.
+    Whole,
+    /// Parts that others do not compute, where the recipe asks for groups.
+    Part,
 }
 
 /// Through what the workers of a strategy exchange.
@@ -133,7 +144,7 @@ pub enum Sends {
 
 impl Profile {
     const fn new(pace: StepPace, models: Replicas, exchange: ExchangeThrough, sends: Sends) -> Self {
-        Self { pace, models, exchange, sends, period: 1, serve: Serve::One }
+        Self { pace, models, exchange, sends, share: ModelShare::Whole, period: 1, serve: Serve::One }
     }
 }
 
@@ -218,9 +229,10 @@ impl StrategyKind {
             Self::PsSync => {
                 Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::SyncServer, Sends::Both)
             }
-            Self::DSync | Self::PipeSgd | Self::Gmp => {
+            Self::DSync | Self::PipeSgd => {
                 Profile::new(StepPace::Common, Replicas::Equal, ExchangeThrough::AllReduce, Sends::Gradients)
             }
+            Self::Gmp => Profile { share: ModelShare::Part, ..Self::DSync.profile() },
             Self::LocalSgd | Self::Slowmo => Profile {
                 period: 8,
                 ..Profile::new(

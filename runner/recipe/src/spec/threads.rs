@@ -80,7 +80,10 @@ impl Threads {
     /// Those of a job whose machines are not known yet: its cores are those that it asks for, and it evaluates where its first ranks are.
     pub(crate) fn of_job(cluster: &Cluster, stops_at_target: bool, given: Option<u32>) -> Self {
         let worker = given.unwrap_or(1);
-        let first = cluster.seats.iter().filter(|seat| seat.node == 0 && seat.role == Role::Worker);
+        let first = cluster
+            .placements
+            .iter()
+            .filter(|placement| placement.node == 0 && placement.role == Role::Worker);
         let evaluator = if stops_at_target { 1 } else { worker.saturating_mul(first.count() as u32).max(1) };
         Self { worker, evaluator, evaluate_at_once: stops_at_target }
     }
@@ -107,7 +110,10 @@ impl Load {
     pub(crate) fn of_nodes(cluster: &Cluster, here: u32) -> Vec<Self> {
         let load = |(index, node): (u32, &Node)| {
             let of = |role| {
-                let on = cluster.seats.iter().filter(|seat| seat.node == index && seat.role == role);
+                let on = cluster
+                    .placements
+                    .iter()
+                    .filter(|placement| placement.node == index && placement.role == role);
                 on.count() as u32
             };
             let ranks = Ranks { workers: of(Role::Worker), servers: of(Role::Server) };

@@ -20,9 +20,9 @@ family! {
         Exponential = "exponential": "The paper's: each even rank has the ranks 1, 3, 5, 9, ... further \
             round the ring, about log n of them; for an even number of workers.",
         ExponentialWide = "exponential-wide": "The ranks 1, 3, 5, 9, ... further round the ring and back, \
-            for every rank: up to 12 workers, and with 16, everybody with a number of the other parity. \
+            for every rank: up to 12 workers, and with 16, all ranks of the other parity. \
             With `ad-psgd` for an even number of workers.",
-        Complete = "complete": "Everybody; with `ad-psgd` everybody with a number of the other parity.",
+        Complete = "complete": "All other ranks; with `ad-psgd` all of the other parity.",
     }
 }
 

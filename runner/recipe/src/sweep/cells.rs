@@ -146,7 +146,7 @@ impl<'a> CellBuilder<'a> {
     /// Remembers which entries of `nodes.slow` mean servers, and whether a cell has any: one that is excluded will do,
     /// for a part of a recipe is as right as the whole.
     fn note_servers(&mut self, spec: &RunSpec, settings: &Settings, kept: Option<usize>) {
-        let some = spec.cluster.seats.iter().any(|seat| seat.role == Role::Server);
+        let some = spec.cluster.placements.iter().any(|placement| placement.role == Role::Server);
         for slow in emulation::slow(settings).iter().filter(|slow| slow.whose == Whose::Servers) {
             let (_, cells) =
                 self.servers.entry(slow.span).or_insert_with(|| (slow.clone(), Some(Vec::new())));

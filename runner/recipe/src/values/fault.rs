@@ -24,14 +24,14 @@ impl FaultSetting {
     /// What it means in a cluster: a fault of each rank; nothing where there is no such rank.
     pub(crate) fn among(&self, cluster: &Cluster) -> Vec<PlannedFault> {
         let Self { step, action, .. } = *self;
-        let seats = (0_u32..).zip(&cluster.seats);
+        let placements = (0_u32..).zip(&cluster.placements);
         let is_meant = |node: u32, rank: u32| match &self.whom {
             Stricken::Rank(meant) => *meant == rank,
             Stricken::Host(host) => {
                 cluster.nodes.get(node as usize).is_some_and(|machine| machine.name == *host)
             }
         };
-        let meant = seats.filter(|(rank, seat)| is_meant(seat.node, *rank));
+        let meant = placements.filter(|(rank, placement)| is_meant(placement.node, *rank));
         meant.map(|(rank, _)| PlannedFault { rank, step, action }).collect()
     }
 

@@ -29,7 +29,9 @@ impl SlowSetting {
         match self.whose {
             Whose::These(whom) => vec![slow(whom)],
             Whose::Servers => {
-                let ranks = (0_u32..).zip(&cluster.seats).filter(|(_, seat)| seat.role == Role::Server);
+                let ranks = (0_u32..)
+                    .zip(&cluster.placements)
+                    .filter(|(_, placement)| placement.role == Role::Server);
                 ranks.map(|(rank, _)| slow(Whom::Rank(rank))).collect()
             }
         }

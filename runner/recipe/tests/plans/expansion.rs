@@ -266,8 +266,9 @@ fn everything_that_is_written_arrives() {
 #[test]
 fn workers_fill_the_slots_and_servers_come_after_them() {
     let plan = plan(&["[nodes]\nuse = [\"local*3\"]\nworkers = 2"]);
-    let roles =
-        |cell: usize| plan.cells[cell].spec.cluster.seats.iter().map(|seat| seat.role).collect::<Vec<_>>();
+    let roles = |cell: usize| {
+        plan.cells[cell].spec.cluster.placements.iter().map(|placement| placement.role).collect::<Vec<_>>()
+    };
     assert_eq!(roles(0), [Role::Worker, Role::Worker, Role::Server]);
     assert_eq!(roles(1), [Role::Worker, Role::Worker]);
     assert_eq!(plan.cells[0].spec.cluster.nodes[0].slots, 3);

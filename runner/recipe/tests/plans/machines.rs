@@ -227,7 +227,7 @@ fn workers_have_the_device_of_the_inventory_or_of_the_recipe() {
     };
     let gpus = |device: &str, machines: &str| {
         let cluster = planned(device, machines).cells[0].spec.cluster.clone();
-        (0..cluster.seats.len()).map(|rank| cluster.gpu(rank)).collect::<Vec<_>>()
+        (0..cluster.placements.len()).map(|rank| cluster.gpu(rank)).collect::<Vec<_>>()
     };
     let bare = "[a]\n[b]\n";
     assert_eq!(gpus("", bare), [None; 5]);
@@ -275,7 +275,7 @@ fn a_price_changes_no_run() {
 fn the_fullest_machine_decides_the_threads_of_all() {
     let plan = planned("inventory = \"nodes.toml\"\nuse = [\"fast1\", \"fast2\"]\nserver = \"fast2\"");
     let server = plan.cells.iter().find(|cell| cell.spec.cluster.ranks() == 5).expect("ps-sync");
-    let places: Vec<u32> = server.spec.cluster.seats.iter().map(|seat| seat.node).collect();
+    let places: Vec<u32> = server.spec.cluster.placements.iter().map(|placement| placement.node).collect();
     assert_eq!(places, [0, 0, 1, 1, 1]);
     // fast2 has four cores for two workers and a server; the evaluator has this machine for itself.
     let threads = Threads { worker: 1, evaluator: 4, evaluate_at_once: true };

@@ -221,7 +221,7 @@ impl Content {
         let surroundings =
             self.surroundings.iter().flat_map(|found| [&found.data, &found.worker, &found.hardware]);
         let all = of_plan.chain(arms).chain(cells).chain(axes).chain(machines).chain(surroundings);
-        all.chain(commit.iter().map(|(commit, _)| commit)).map(String::as_str)
+        all.chain(commit.iter().map(|commit| &commit.hash)).map(String::as_str)
     }
 }
 

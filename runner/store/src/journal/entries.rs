@@ -3,7 +3,7 @@
 
 use crate::derive::roll_up::Histogram;
 use crate::derive::summary::Summary;
-use crate::rows::{LostRow, NodeRow};
+use crate::rows::{Commit, LostRow, NodeRow};
 use crate::{Driver, RunState};
 use recipe::Plan;
 use record::{Nanos, Rank};
@@ -118,7 +118,7 @@ pub(crate) struct SweepEntry {
     pub(crate) recipe_path: String,
     pub(crate) argv: Vec<String>,
     pub(crate) version: String,
-    pub(crate) commit: Option<(String, bool)>,
+    pub(crate) commit: Option<Commit>,
     pub(crate) started: i64,
     pub(crate) driver: Driver,
     pub(crate) plan: Plan,

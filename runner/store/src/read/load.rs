@@ -9,7 +9,7 @@ use crate::read::steps::summary_of;
 use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
 use crate::sql::value::{seed_of, state_named, uint};
-use crate::{AttemptId, AttemptRow, RunRow, RunState, Selection, Store, StoreError, SweepRows};
+use crate::{AttemptId, AttemptRow, Commit, RunRow, RunState, Selection, Store, StoreError, SweepRows};
 use record::{Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepR
         recipe_path: row.recipe_path,
         argv: from_json("command line", &row.argv)?,
         version: row.version,
-        commit: row.git_commit.map(|commit| (commit, row.git_dirty.unwrap_or(false))),
+        commit: row.git_commit.map(|hash| Commit { hash, is_changed: row.git_dirty.unwrap_or(false) }),
         started: row.started_unix,
         annotations: annotations(connection).await?.remove(&row.ulid).unwrap_or_default(),
         id: row.ulid,

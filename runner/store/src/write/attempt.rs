@@ -295,11 +295,11 @@ async fn insert_ranks(
     attempt: AttemptId,
     new: &NewAttempt<'_>,
 ) -> Result<(), StoreError> {
-    let seats: Vec<_> = (0_u32..).zip(&new.cluster.seats).collect();
+    let placements: Vec<_> = (0_u32..).zip(&new.cluster.placements).collect();
     let target = Target { head: "INSERT INTO rank (attempt, rank, role, node)", tail: "" };
-    insert(connection, target, &seats, |(rank, seat), values| {
-        let node = new.nodes.get(seat.node as usize).map(|node| node.0);
-        values.add(attempt.0).add(*rank).add(seat.role.name()).add(node);
+    insert(connection, target, &placements, |(rank, placement), values| {
+        let node = new.nodes.get(placement.node as usize).map(|node| node.0);
+        values.add(attempt.0).add(*rank).add(placement.role.name()).add(node);
     })
     .await
 }

@@ -5,7 +5,7 @@ use crate::journal::lines;
 use crate::layout;
 use crate::sql::value::state_named;
 use crate::write::plan::insert_plan;
-use crate::{Driver, RunId, RunState, Store, StoreError, SweepId};
+use crate::{Commit, Driver, RunId, RunState, Store, StoreError, SweepId};
 use recipe::Plan;
 use sqlx::sqlite::SqliteConnection;
 
@@ -20,8 +20,8 @@ pub struct NewSweep<'a> {
     pub argv: &'a [String],
     /// Version of the driver.
     pub version: &'a str,
-    /// Commit of the repository that the recipe lies in, if any, and whether it had uncommitted changes.
-    pub commit: Option<(String, bool)>,
+    /// Of the repository that the recipe lies in, if any.
+    pub commit: Option<Commit>,
     /// Seconds since 1970.
     pub started: i64,
     /// The process that drives it.

@@ -99,7 +99,7 @@ async fn who_is_last_and_what_the_others_wait_for_it_is_kept() {
     assert_eq!((attempt.rounds, paces(&attempt)[1]), (3, pace(2_000_000, 3, 15 * 500_000)));
     // A server has no pace.
     let mut plan = with(Strategy::PsSync);
-    plan.cells[1].spec.cluster.seats.push(recipe::Placement { role: recipe::Role::Server, node: 0 });
+    plan.cells[1].spec.cluster.placements.push(recipe::Placement { role: recipe::Role::Server, node: 0 });
     let attempt = ended(&plan, &events).await;
     assert_eq!((attempt.rounds, attempt.ranks.len(), attempt.ranks[2].pace), (17, 3, None));
     assert_eq!(paces(&attempt).len(), 2);

@@ -161,8 +161,8 @@ async fn bytes_of_a_long_run() {
         let folder = tempfile::tempdir().unwrap();
         let store = fresh(folder.path()).await;
         let mut plan = usual();
-        let seats = &mut plan.cells[1].spec.cluster.seats;
-        *seats = vec![seats[0].clone(); ranks as usize];
+        let placements = &mut plan.cells[1].spec.cluster.placements;
+        *placements = vec![placements[0].clone(); ranks as usize];
         plan.cells[1].config_hash = plan.cells[1].spec.config_hash();
         let events = long_run(ranks, steps);
         let events = if spans { traced(events, ranks) } else { events };

@@ -8,7 +8,7 @@ use record::{
 };
 use std::collections::BTreeMap;
 use store::{
-    AttemptEnd, Driver, ExportTable, RunState, Selection, Steady, Store, StoreError, SweepEnd, Value,
+    AttemptEnd, Commit, Driver, ExportTable, RunState, Selection, Steady, Store, StoreError, SweepEnd, Value,
 };
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_sweep_comes_back_as_it_was_planned() {
     assert_eq!(rows.plan, plan);
     assert_eq!((rows.id.as_str(), rows.recipe_path.as_str()), (sweep.as_str(), "small.toml"));
     assert_eq!(rows.argv, ["bakeoff", "run"]);
-    assert_eq!(rows.commit, Some(("abc".to_owned(), true)));
+    assert_eq!(rows.commit, Some(Commit { hash: "abc".to_owned(), is_changed: true }));
     assert_eq!(rows.recipe_sha256, recipe_sha256());
     assert_eq!(rows.started, 1_000);
     let order: Vec<&str> = rows.runs.iter().map(|run| run.id.as_str()).collect();

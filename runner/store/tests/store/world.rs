@@ -11,7 +11,8 @@ use record::{
 };
 use std::path::Path;
 use store::{
-    AttemptEnd, AttemptId, Driver, LostRow, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store, SweepId,
+    AttemptEnd, AttemptId, Commit, Driver, LostRow, NewAttempt, NewSweep, NodeRow, RunId, RunState, Store,
+    SweepId,
 };
 
 /// Two arms on one and two workers, each with two repeats; `ps-sync` on one worker is left out.
@@ -123,7 +124,7 @@ pub(crate) async fn begin(store: &Store, plan: &Plan, driver: Driver) -> (SweepI
         recipe_path: "small.toml",
         argv: &argv,
         version: "0.1.0",
-        commit: Some(("abc".to_owned(), true)),
+        commit: Some(Commit { hash: "abc".to_owned(), is_changed: true }),
         started: 1_000,
         driver,
     };

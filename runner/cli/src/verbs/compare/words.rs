@@ -154,12 +154,12 @@ fn described(side: &Selected) -> String {
         human::moment(rows.started),
         rows.version
     );
-    if let Some((commit, changed)) = &rows.commit {
+    if let Some(commit) = &rows.commit {
         let _ = write!(
             out,
             ", commit {}{}",
-            commit.get(..12).unwrap_or(commit),
-            if *changed { " with changes" } else { "" }
+            commit.hash.get(..12).unwrap_or(&commit.hash),
+            if commit.is_changed { " with changes" } else { "" }
         );
     }
     out

@@ -69,7 +69,7 @@ fn drive(directory: PathBuf) {
 fn environment(directory: PathBuf) {
     let mut spec = sample::spec(3);
     spec.dataset.source = script("0 tell; 1 tell; 2 tell; evaluator tell");
-    spec.cluster.seats[2].role = recipe::Role::Server;
+    spec.cluster.placements[2].role = recipe::Role::Server;
     spec.threads = recipe::Threads { worker: 2, evaluator: 3, evaluate_at_once: true };
     attempt(&spec, directory);
 }

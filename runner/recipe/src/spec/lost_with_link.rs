@@ -1,0 +1,154 @@
+//! Which ranks of a run exchange messages, and what the run loses with the link between two of them.
+
+use crate::{Collective, Graph, ReduceOrder, Role, RunSpec, Schedule, StepPace, Strategy};
+use std::time::Duration;
+
+/// How long a rank waits for a peer from which nothing comes: longer than anything takes that works, apart from what the recipe makes
+/// slow.
+pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// What a run loses with a link on which it depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostWithLink {
+    /// Nothing else: both ends go on, each without the other.
+    Link,
+    /// The worker at one end, whose server is at the other.
+    Worker(u32),
+    /// Itself.
+    Run,
+}
+
+impl Strategy {
+    /// What a run loses with the link between two ranks that exchange messages, each with its role.
+    pub fn lost_with_link(&self, ends: [(u32, Role); 2]) -> LostWithLink {
+        match (self.kind().profile().pace, ends) {
+            (StepPace::Own, [(_, Role::Worker), (_, Role::Worker)]) => LostWithLink::Link,
+            (
+                StepPace::Own,
+                [(worker, Role::Worker), (_, Role::Server)] | [(_, Role::Server), (worker, Role::Worker)],
+            ) => LostWithLink::Worker(worker),
+            (StepPace::Own, [(_, Role::Server), (_, Role::Server)]) | (StepPace::Common, _) => {
+                LostWithLink::Run
+            }
+        }
+    }
+}
+
+impl RunSpec {
+    /// What the run loses with the link between two of its ranks, if they exchange messages.
+    pub(crate) fn lost_with_link(&self, link: [u32; 2]) -> LostWithLink {
+        self.strategy.lost_with_link(link.map(|rank| (rank, self.role(rank))))
+    }
+
+    /// Which of its ranks exchange messages.
+    pub fn exchanges(&self) -> Exchanges<'_> {
+        let workers = self.cluster.workers() as usize;
+        let graph = match self.strategy {
+            Strategy::DPsgd { topology, .. } => Some(Graph::new(topology, workers)),
+            Strategy::AdPsgd { topology, .. } => Some(Graph::bipartite(topology, workers)),
+            Strategy::PsSync
+            | Strategy::DSync
+            | Strategy::PipeSgd { .. }
+            | Strategy::LocalSgd { .. }
+            | Strategy::Slowmo { .. }
+            | Strategy::AsyncSgd { .. }
+            | Strategy::AsyncMsgd { .. }
+            | Strategy::HogwildSgd { .. }
+            | Strategy::EasgdOriginal { .. }
+            | Strategy::EasgdAsync { .. }
+            | Strategy::MeasgdAsync { .. }
+            | Strategy::EasgdHogwild { .. }
+            | Strategy::EasgdSync { .. }
+            | Strategy::Eamsgd { .. }
+            | Strategy::Sgp
+            | Strategy::Gmp { .. }
+            | Strategy::Custom { .. } => None,
+        };
+        Exchanges { spec: self, graph }
+    }
+
+    /// Whether workers agree on a plan during the first steps.
+    fn plans_buckets(&self) -> bool {
+        match self.communication.schedule {
+            Schedule::Merged | Schedule::MergedExact => true,
+            Schedule::Single | Schedule::PerLayer | Schedule::Fixed { .. } => false,
+        }
+    }
+
+    fn role(&self, rank: u32) -> Role {
+        self.cluster.placements.get(rank as usize).map_or(Role::Worker, |placement| placement.role)
+    }
+}
+
+/// Which ranks of a run exchange messages once training has begun.
+pub struct Exchanges<'a> {
+    spec: &'a RunSpec,
+    /// Of a strategy that gossips.
+    graph: Option<Graph>,
+}
+
+impl Exchanges<'_> {
+    /// Whether two ranks do; `None` where only the strategy's code knows.
+    pub fn between(&self, link: [u32; 2]) -> Option<bool> {
+        let [one, other] = link;
+        if one == other {
+            return Some(false);
+        }
+        match link.map(|rank| self.spec.role(rank)) {
+            [Role::Worker, Role::Worker] => self.workers_exchange(one as usize, other as usize),
+            // What servers tell each other, they tell one of them.
+            [Role::Server, Role::Server] => None,
+            // A tree joins the master of synchronous elastic averaging with some of its workers.
+            [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => {
+                (!matches!(self.spec.strategy, Strategy::EasgdSync { .. })).then_some(true)
+            }
+        }
+    }
+
+    fn workers_exchange(&self, one: usize, other: usize) -> Option<bool> {
+        // The workers meet before they measure, and the first one plans for the others.
+        if self.spec.plans_buckets() {
+            return None;
+        }
+        match &self.spec.strategy {
+            Strategy::PsSync
+            | Strategy::AsyncSgd { .. }
+            | Strategy::AsyncMsgd { .. }
+            | Strategy::HogwildSgd { .. }
+            | Strategy::EasgdOriginal { .. }
+            | Strategy::EasgdAsync { .. }
+            | Strategy::MeasgdAsync { .. }
+            | Strategy::EasgdHogwild { .. }
+            | Strategy::Eamsgd { .. } => Some(false),
+            // The first worker counts the samples of all.
+            Strategy::AdPsgd { .. } if one == 0 || other == 0 => Some(true),
+            Strategy::DPsgd { .. } | Strategy::AdPsgd { .. } => {
+                self.graph.as_ref().map(|graph| graph.joins(one, other))
+            }
+            Strategy::DSync
+            | Strategy::PipeSgd { .. }
+            | Strategy::LocalSgd { .. }
+            | Strategy::Slowmo { .. } => self.all_reduce_exchanges(one, other),
+            Strategy::EasgdSync { .. } | Strategy::Sgp | Strategy::Gmp { .. } | Strategy::Custom { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Whether an all-reduce over all workers sends anything between two of them.
+    fn all_reduce_exchanges(&self, one: usize, other: usize) -> Option<bool> {
+        let workers = self.spec.cluster.workers() as usize;
+        let apart = one.abs_diff(other);
+        let are_neighbours = apart == 1 || apart + 1 == workers;
+        match self.spec.communication.collective {
+            Collective::AllGather => Some(true),
+            Collective::Star => Some(one == 0 || other == 0),
+            Collective::Ring if self.spec.communication.reduce_order == ReduceOrder::Rank => Some(true),
+            Collective::Ring | Collective::PipelinedRing { .. } => Some(are_neighbours),
+            Collective::Tree
+            | Collective::RecursiveDoubling
+            | Collective::HalvingDoubling
+            | Collective::Hierarchical { .. } => None,
+        }
+    }
+}
