@@ -47,7 +47,7 @@ pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };
 pub use spec::layer::{Layer, LayerKind, NoShape, Shape};
-pub use spec::lost_with_link::{Exchanges, LONGEST_WAIT, LostWithLink};
+pub use spec::lost_with_link::{LONGEST_WAIT, LostWithLink, UsedLinks};
 pub use spec::message_size::share_of;
 pub use spec::metric::{Metric, Target, TargetMetric};
 pub use spec::model::{Init, LayeredModel, Model, ModelKind, TARGETS_AT_ONCE, WeightedLayer};

@@ -47,8 +47,8 @@ pub struct Commit {
 }
 
 impl From<(String, bool)> for Commit {
-    fn from((hash, is_changed): (String, bool)) -> Self {
-        Self { hash, is_changed }
+    fn from(stored: (String, bool)) -> Self {
+        Self { hash: stored.0, is_changed: stored.1 }
     }
 }
 

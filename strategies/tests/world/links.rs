@@ -55,11 +55,11 @@ fn is_unchanged(undisturbed: &Aftermath, after: &Aftermath, what: &str) {
 pub(crate) fn cell(strategy: &Strategy) -> &'static str {
     let scene = planned_faults::scene(strategy, vec![]);
     let peers = (0..scene.spec.cluster.ranks()).filter(|peer| *peer != VICTIM.0);
-    let exchanges = scene.spec.exchanges();
+    let used = scene.spec.used_links();
     let mut cells = BTreeSet::new();
     for peer in peers {
         let seen = of_link(strategy, Rank(peer));
-        if let Some(expected) = exchanges.between([VICTIM.0, peer]) {
+        if let Some(expected) = used.carries([VICTIM.0, peer]) {
             assert_eq!(seen.is_some(), expected, "{strategy:?}, link with rank {peer}");
         }
         cells.extend(seen);
@@ -83,7 +83,7 @@ fn drops(collective: Collective, reduce_order: ReduceOrder, peer: u32) -> bool {
     };
     let after = run(&scene);
     let ends = after.endings.iter().any(|ending| matches!(ending.end, LaneEnd::Failed(_)));
-    let expected = scene.spec.exchanges().between([1, peer]);
+    let expected = scene.spec.used_links().carries([1, peer]);
     assert!(
         expected.is_none_or(|expected| expected == ends),
         "{collective:?} {reduce_order:?}, 1 and {peer}"

@@ -4,7 +4,7 @@ use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{Exchanges, LONGEST_WAIT, RunSpec};
+use crate::{LONGEST_WAIT, RunSpec, UsedLinks};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &Run
     if dropping.is_empty() {
         return findings;
     }
-    let exchanges = spec.exchanges();
+    let used = spec.used_links();
     for (fault, peer) in dropping {
         if peer >= spec.cluster.ranks() {
             findings.push(no_peer(fault, peer, spec));
@@ -31,8 +31,8 @@ pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &Run
             continue;
         }
         let links: Vec<[u32; 2]> = struck.iter().map(|struck| [struck.rank, peer]).collect();
-        if !links.is_empty() && links.iter().all(|link| exchanges.between(*link) == Some(false)) {
-            findings.push(carries_nothing(fault, peer, spec, &exchanges));
+        if !links.is_empty() && links.iter().all(|link| used.carries(*link) == Some(false)) {
+            findings.push(carries_nothing(fault, peer, spec, &used));
         }
         for [rank, peer] in links {
             if let Some(first) = dropped.insert([rank.min(peer), rank.max(peer)], fault) {
@@ -59,7 +59,7 @@ fn to_itself(fault: &FaultSetting, peer: u32) -> Finding {
     Finding::new("R188", title).at(fault.span, "one rank at both ends").cure("name another rank as `peer`")
 }
 
-fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec, exchanges: &Exchanges) -> Finding {
+fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec, used: &UsedLinks) -> Finding {
     let kind = spec.strategy.kind();
     let struck = fault.among(&spec.cluster);
     let whose = match &fault.whom {
@@ -67,7 +67,7 @@ fn carries_nothing(fault: &FaultSetting, peer: u32, spec: &RunSpec, exchanges: &
         Stricken::Host(host) => format!("the ranks on `{}`", host.escape_debug()),
     };
     let others = (0..spec.cluster.ranks())
-        .filter(|other| struck.iter().any(|struck| exchanges.between([struck.rank, *other]) == Some(true)));
+        .filter(|other| struck.iter().any(|struck| used.carries([struck.rank, *other]) == Some(true)));
     let others: Vec<String> = others.map(|rank| rank.to_string()).collect();
     let finding = Finding::new("R188", format!("`{kind}` sends nothing between {whose} and rank {peer}"))
         .at(fault.span, "changes nothing");

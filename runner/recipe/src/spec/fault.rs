@@ -2,7 +2,7 @@
 //! from a step on.
 
 use crate::spec::family::family;
-use crate::spec::lost_with_link::{Exchanges, LostWithLink};
+use crate::spec::lost_with_link::{LostWithLink, UsedLinks};
 use crate::{Role, RunSpec, Whom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,21 +162,21 @@ impl RunSpec {
     pub(crate) fn may_end_by(&self, fault: &PlannedFault) -> bool {
         fault.action.is_fatal()
             || matches!(
-                self.lost_by(fault, &self.exchanges()),
+                self.lost_by(fault, &self.used_links()),
                 Some(LostWithLink::Run | LostWithLink::Worker(_))
             )
     }
 
     /// What the run loses with a link that the fault drops and that is known to carry something.
-    fn lost_by(&self, fault: &PlannedFault, exchanges: &Exchanges) -> Option<LostWithLink> {
-        let link = fault.link().filter(|link| exchanges.between(*link) == Some(true))?;
+    fn lost_by(&self, fault: &PlannedFault, used: &UsedLinks) -> Option<LostWithLink> {
+        let link = fault.link().filter(|link| used.carries(*link) == Some(true))?;
         Some(self.lost_with_link(link))
     }
 
     /// The same of each fault that drops such a link.
     fn lost_with_dropped_links(&self) -> impl Iterator<Item = LostWithLink> {
-        let exchanges = self.exchanges();
-        self.faults.iter().filter_map(move |fault| self.lost_by(fault, &exchanges))
+        let used = self.used_links();
+        self.faults.iter().filter_map(move |fault| self.lost_by(fault, &used))
     }
 
     /// Whether the recipe lets this rank compute slowly, for the whole run or from a step on to its end. Of ranks that are drawn none

@@ -40,8 +40,8 @@ impl RunSpec {
         self.strategy.lost_with_link(link.map(|rank| (rank, self.role(rank))))
     }
 
-    /// Which of its ranks exchange messages.
-    pub fn exchanges(&self) -> Exchanges<'_> {
+    /// Its links that carry messages.
+    pub fn used_links(&self) -> UsedLinks<'_> {
         let workers = self.cluster.workers() as usize;
         let graph = match self.strategy {
             Strategy::DPsgd { topology, .. } => Some(Graph::new(topology, workers)),
@@ -64,7 +64,7 @@ impl RunSpec {
             | Strategy::Gmp { .. }
             | Strategy::Custom { .. } => None,
         };
-        Exchanges { spec: self, graph }
+        UsedLinks { spec: self, graph }
     }
 
     /// Whether workers agree on a plan during the first steps.
@@ -80,16 +80,16 @@ impl RunSpec {
     }
 }
 
-/// Which ranks of a run exchange messages once training has begun.
-pub struct Exchanges<'a> {
+/// The links of a run that carry messages once training has begun.
+pub struct UsedLinks<'a> {
     spec: &'a RunSpec,
     /// Of a strategy that gossips.
     graph: Option<Graph>,
 }
 
-impl Exchanges<'_> {
-    /// Whether two ranks do; `None` where only the strategy's code knows.
-    pub fn between(&self, link: [u32; 2]) -> Option<bool> {
+impl UsedLinks<'_> {
+    /// Whether the link between two ranks does; `None` where only the strategy's code knows.
+    pub fn carries(&self, link: [u32; 2]) -> Option<bool> {
         let [one, other] = link;
         if one == other {
             return Some(false);

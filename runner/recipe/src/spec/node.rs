@@ -132,8 +132,8 @@ pub struct PortRange {
 }
 
 impl From<(u16, u16)> for PortRange {
-    fn from((first, last): (u16, u16)) -> Self {
-        Self { first, last }
+    fn from(stored: (u16, u16)) -> Self {
+        Self { first: stored.0, last: stored.1 }
     }
 }
 
