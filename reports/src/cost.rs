@@ -5,7 +5,7 @@ use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::scoreboard::{TextCell, aligned};
 use crate::verdict::{ratio_number, raw_interval};
-use crate::winner::{Standing, Winner, winner_by};
+use crate::winner::{Lead, Winner, winner_by};
 use comparison::statistics::Estimate;
 use comparison::study::{ArmCell, Condition, Resource, SpeedMeasure};
 use comparison::{Comparison, compare_by};
@@ -149,11 +149,11 @@ pub(crate) fn with_interval(ratio: Estimate) -> String {
 /// `d-sync is the soonest`, or how far that is known.
 pub(crate) fn claim(winner: &Winner, name: &str, superlative: &str, effect: &str) -> String {
     match winner.standing {
-        Standing::Alone => format!("{name} alone is compared"),
-        Standing::Ahead | Standing::AheadOpen => format!("{name} is the {superlative}"),
-        Standing::AheadLittle | Standing::Even => {
+        Lead::Alone => format!("{name} alone is compared"),
+        Lead::Ahead | Lead::AheadOpen => format!("{name} is the {superlative}"),
+        Lead::AheadLittle | Lead::Even => {
             format!("{name} is the {superlative}, in front of some by less than {effect}")
         }
-        Standing::Open => format!("whether {name} is the {superlative} is open"),
+        Lead::Open => format!("whether {name} is the {superlative} is open"),
     }
 }

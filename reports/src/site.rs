@@ -100,11 +100,11 @@ pub(crate) fn index(cards: &[Card], generated_by: &str) -> Result<String, Report
 struct Feed<'a> {
     urn: &'a str,
     updated: &'a str,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<FeedEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct FeedEntry<'a> {
     urn: &'a str,
     page: &'a str,
     title: String,
@@ -112,7 +112,7 @@ struct Entry<'a> {
     stamp: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> FeedEntry<'a> {
     fn of(card: &'a Card) -> Self {
         let Card { urn, links, question, verdict, stamp, .. } = card;
         Self { urn, page: &links.page, title: xml_text(question), summary: xml_text(verdict), stamp }
@@ -126,7 +126,7 @@ pub(crate) fn feed(cards: &[Card]) -> Result<String, ReportError> {
     let view = Feed {
         urn: oldest.map_or("urn:ulid:00000000000000000000000000", |card| &card.urn),
         updated: newest.map_or("1970-01-01T00:00:00Z", |card| &card.stamp),
-        entries: cards.iter().map(Entry::of).collect(),
+        entries: cards.iter().map(FeedEntry::of).collect(),
     };
     render::text("feed.xml", &view)
 }

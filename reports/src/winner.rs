@@ -47,7 +47,7 @@ pub(crate) fn lost_quality(found: &Comparison) -> bool {
 
 /// How far the first arm is known to be ahead of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub(crate) enum Lead {
     /// Ahead of each by more than the smallest effect that matters.
     Ahead,
     /// Ahead of each, of some by how much is open.
@@ -62,7 +62,7 @@ pub(crate) enum Standing {
     Alone,
 }
 
-impl Standing {
+impl Lead {
     /// `grades` are those of the first arm against each of the others.
     fn of(grades: &[Grade]) -> Self {
         let all = |holds: fn(Grade) -> bool| grades.iter().all(|grade| holds(*grade));
@@ -104,7 +104,7 @@ pub(crate) struct Winner {
     pub(crate) arm: usize,
     /// Its time to the target, or of a step, with its unit.
     pub(crate) words: String,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Lead,
     /// Index of the arm with the least time of the others; `None` if there is none.
     pub(crate) second: Option<usize>,
     /// How sure it is that it is ahead of each other arm by more than the smallest effect that matters; `None` if that is not known.
@@ -145,7 +145,7 @@ pub(crate) fn winner_by(
     Some(Winner {
         arm: first.cell.arm,
         words: first.words.clone(),
-        standing: Standing::of(&grades),
+        standing: Lead::of(&grades),
         second: sound.iter().map(|timed| timed.cell.arm).find(|arm| *arm != first.cell.arm),
         sure: sure.and_then(|sure| sure.into_iter().reduce(f64::min)),
     })

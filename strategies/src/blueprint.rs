@@ -18,7 +18,7 @@ use crate::projection;
 use crate::runtime::{Checkpoint, Runtime};
 use crate::schedule::{Division, GradientLane, MessageOrder, Sections, StepBound};
 use crate::strategy::{Evaluated, Roles};
-use crate::worker_context::Route;
+use crate::worker_context::GradientRoute;
 use crate::{State, StepError};
 use recipe::{
     Compression, CustomCodec, ExchangeThrough, Graph, Measure, ModelPartition, Role, RunSpec, Schedule,
@@ -180,12 +180,12 @@ impl Blueprint {
     }
 
     /// How a worker's gradients travel.
-    pub(crate) fn route(&self) -> Route {
+    pub(crate) fn route(&self) -> GradientRoute {
         let partition = &self.partition;
         let parted = partition.parts() > 1;
         let begins = [partition.below().end, partition.whole_above().start];
         let first = || (0..partition.above().end).map(|layer| 4 * partition.held(layer, 0) as u64).collect();
-        Route {
+        GradientRoute {
             division: self.division(),
             sections: if parted { Sections::beginning_at(begins) } else { Sections::default() },
             bytes: parted.then(first),

@@ -19,7 +19,7 @@ use crate::{Kind, Lane, StateError, StateVisitor, Tag};
 use record::{BatchShare, Nanos, Rank, UsageRecord};
 
 use exchange::Exchange;
-pub(crate) use exchange::Route;
+pub(crate) use exchange::GradientRoute;
 pub use travelling::{Averaging, Travelling};
 
 /// The gradient of one layer, ready while the backward pass continues.
@@ -80,7 +80,7 @@ pub(crate) struct WorkerParts {
     /// All-reduces on the communication lane.
     pub(crate) comm: CommQueue,
     /// How gradients travel.
-    pub(crate) route: Route,
+    pub(crate) route: GradientRoute,
     /// The optimizer of the recipe, at rest.
     pub(crate) optimizer: Optimizer,
 }

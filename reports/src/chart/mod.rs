@@ -12,7 +12,7 @@ pub(crate) use row_label::row_label;
 pub(crate) use scale::Scale;
 pub(crate) use sheet::Sheet;
 pub(crate) use stretch::Stretch;
-pub(crate) use thinning::{Place, thinned};
+pub(crate) use thinning::{CurvePoint, thinned};
 
 use serde::Serialize;
 

@@ -1,11 +1,11 @@
 //! Fewer points of a curve, without losing what it did in between.
 
 /// A point of a curve.
-pub(crate) type Place = (f64, f64);
+pub(crate) type CurvePoint = (f64, f64);
 
 /// At most `most` points: the first, the last, and of each stretch of equally many points between them the lowest and
 /// the highest. Values that are not numbers are never chosen. Below four points nothing fits, and the ends remain.
-pub(crate) fn thinned(points: Vec<Place>, most: usize) -> Vec<Place> {
+pub(crate) fn thinned(points: Vec<CurvePoint>, most: usize) -> Vec<CurvePoint> {
     if points.len() <= most.max(2) {
         return points;
     }
@@ -33,7 +33,7 @@ pub(crate) fn thinned(points: Vec<Place>, most: usize) -> Vec<Place> {
 mod tests {
     use super::*;
 
-    fn flat(count: u32) -> Vec<Place> {
+    fn flat(count: u32) -> Vec<CurvePoint> {
         (0..count).map(|x| (f64::from(x), 1.0)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The charts of each figure: those that the page has, by its own templates.
 
 use super::drawing::{Chart, Drawing};
-use super::legend::{Entry, Sample};
+use super::legend::{LegendEntry, Sample};
 use super::plain::without_controls;
 use super::{FigureError, FigureName, FigureStyle, only_condition};
 use crate::axes::Axes;
@@ -62,12 +62,12 @@ struct Alone<'a> {
 }
 
 /// A figure of one chart.
-fn single(figure: &Figure, caption: String, legend: Vec<Entry>, chart: Chart) -> Drawing {
+fn single(figure: &Figure, caption: String, legend: Vec<LegendEntry>, chart: Chart) -> Drawing {
     Drawing { title: figure.title.clone(), caption, legend, charts: vec![chart], table: figure.table.clone() }
 }
 
-fn marks(keys: Vec<Key>) -> Vec<Entry> {
-    Entry::of(Sample::Mark, keys)
+fn marks(keys: Vec<Key>) -> Vec<LegendEntry> {
+    LegendEntry::of(Sample::Mark, keys)
 }
 
 fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
@@ -76,7 +76,7 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
         return Ok(None);
     };
     if let Some(lines) = &found.lines {
-        let legend = Entry::of(Sample::Line, found.legend);
+        let legend = LegendEntry::of(Sample::Line, found.legend);
         let drawn = chart("arm_lines.svg", &named("lines", lines))?;
         let caption = format!("{} {}", found.answer, found.reading);
         return Ok(Some(single(&lines.figure, caption, legend, drawn)));
@@ -97,9 +97,9 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
             table.rows.extend(map.figure.table.rows.iter().map(named));
         }
     }
-    let won = |area: overview::Area| Entry { sample: Sample::Won, key: area.key, hatch: area.hatch };
-    let mut legend: Vec<Entry> = found.areas.into_iter().map(won).collect();
-    legend.push(Entry {
+    let won = |area: overview::Area| LegendEntry { sample: Sample::Won, key: area.key, hatch: area.hatch };
+    let mut legend: Vec<LegendEntry> = found.areas.into_iter().map(won).collect();
+    legend.push(LegendEntry {
         sample: Sample::Area,
         key: Key { style: "nothing".to_owned(), name: "undecided or even".to_owned(), mark: String::new() },
         hatch: String::new(),
@@ -120,7 +120,7 @@ fn parallel_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = parallel::Section::of(findings, &axes) else { return Ok(None) };
     let drawn = chart("parallel.svg", &named("parallel", &found))?;
     let caption = [found.answer.as_str(), &found.reading, &found.note].join(" ").trim().to_owned();
-    Ok(Some(single(&found.chart.figure, caption, Entry::of(Sample::Line, found.legend), drawn)))
+    Ok(Some(single(&found.chart.figure, caption, LegendEntry::of(Sample::Line, found.legend), drawn)))
 }
 
 fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
@@ -152,7 +152,7 @@ fn scaling_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let title = "Speed-up and efficiency over the number of workers".to_owned();
     captions.push(found.reading.clone());
     captions.extend((!found.note.is_empty()).then(|| found.note.clone()));
-    let legend = Entry::of(Sample::Line, found.legend);
+    let legend = LegendEntry::of(Sample::Line, found.legend);
     Ok(Some(Drawing { title, caption: captions.join(" "), legend, charts, table }))
 }
 
@@ -180,7 +180,7 @@ fn front_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
 fn several(
     title: &str,
     reading: String,
-    legend: Vec<Entry>,
+    legend: Vec<LegendEntry>,
     found: Vec<(&str, &Figure, Chart)>,
 ) -> Option<Drawing> {
     let (_, first, _) = found.first()?;
@@ -235,7 +235,7 @@ fn curves(
     let legend = condition.cells.iter().map(|cell| key(cell.arm)).collect();
     let caption = [figure.description.as_str(), &panel.left].join(" ").trim().to_owned();
     let drawn = chart("curves.svg", &Alone { figure: &figure, panel: &panel })?;
-    Ok(Some(single(&figure, caption, Entry::of(Sample::Line, legend), drawn)))
+    Ok(Some(single(&figure, caption, LegendEntry::of(Sample::Line, legend), drawn)))
 }
 
 fn search_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
@@ -264,15 +264,16 @@ fn phases_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let segments = found.bars.iter().flat_map(|bar| bar.segments.iter().chain(&bar.lanes));
     let shown: BTreeSet<&str> = segments.map(|segment| segment.style.as_str()).collect();
     let keys = found.legend.iter().flat_map(|group| &group.keys);
-    let area = |key: &Key| Entry {
+    let area = |key: &Key| LegendEntry {
         sample: Sample::Area,
         hatch: key.mark.clone(),
         key: Key { mark: String::new(), ..key.clone() },
     };
-    let mut legend: Vec<Entry> = keys.filter(|key| shown.contains(key.style.as_str())).map(area).collect();
+    let mut legend: Vec<LegendEntry> =
+        keys.filter(|key| shown.contains(key.style.as_str())).map(area).collect();
     for kind in ["exposed", "hidden"].into_iter().filter(|kind| shown.contains(kind)) {
         let key = Key { style: kind.to_owned(), name: format!("{kind} communication"), mark: String::new() };
-        legend.push(Entry { sample: Sample::Area, key, hatch: format!("hatch-{kind}") });
+        legend.push(LegendEntry { sample: Sample::Area, key, hatch: format!("hatch-{kind}") });
     }
     let drawn = chart("phases.svg", &named("phases", &found))?;
     Ok(Some(single(&found.figure, found.figure.description.clone(), legend, drawn)))

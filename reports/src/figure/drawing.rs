@@ -1,7 +1,7 @@
 //! A figure: charts on a sheet of its width, their legend, their numbers; and the file that it becomes.
 
 use super::charts;
-use super::legend::{Entry, Legend};
+use super::legend::{Legend, LegendEntry};
 use super::plain::plain;
 use super::{FigureError, FigureName, FigureStyle, POINT};
 use crate::chart::{Sheet, Table, coordinate};
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub(super) struct Drawing {
     pub(super) title: String,
     pub(super) caption: String,
-    pub(super) legend: Vec<Entry>,
+    pub(super) legend: Vec<LegendEntry>,
     pub(super) charts: Vec<Chart>,
     pub(super) table: Table,
 }

@@ -30,14 +30,14 @@ impl Sample {
 }
 
 /// An entry before it has a place.
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     pub(super) sample: Sample,
     pub(super) key: Key,
     /// Id of a pattern over the area; empty for none.
     pub(super) hatch: String,
 }
 
-impl Entry {
+impl LegendEntry {
     pub(super) fn of(sample: Sample, keys: Vec<Key>) -> Vec<Self> {
         keys.into_iter().map(|key| Self { sample, key, hatch: String::new() }).collect()
     }
@@ -74,7 +74,7 @@ const GAP: f64 = 16.0;
 
 impl Legend {
     /// As many entries in a row as fit into `width`.
-    pub(super) fn of(entries: &[Entry], width: f64) -> Self {
+    pub(super) fn of(entries: &[LegendEntry], width: f64) -> Self {
         let (mut x, mut y) = (0.0, 10.0);
         let mut items = Vec::new();
         for entry in entries {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn entries_that_do_not_fit_begin_a_row() {
         let keys = ["d-sync", "ps-sync", "a strategy with a long name"].map(|name| Key::of_arm(0, name));
-        let legend = Legend::of(&Entry::of(Sample::Line, keys.to_vec()), 200.0);
+        let legend = Legend::of(&LegendEntry::of(Sample::Line, keys.to_vec()), 200.0);
         let places: Vec<[&str; 2]> =
             legend.items.iter().map(|item| [item.x.as_str(), item.y.as_str()]).collect();
         assert_eq!(places, [["0", "10"], ["87", "10"], ["0", "28"]]);

@@ -1,7 +1,9 @@
 //! The time of each arm over one axis of conditions, with its interval.
 
 use crate::axes::{Axes, Axis, spans_a_decade};
-use crate::chart::{self, Area, Figure, Frame, Path, Place, Scale, Stretch, Table, Tick, coordinate, marker};
+use crate::chart::{
+    self, Area, CurvePoint, Figure, Frame, Path, Scale, Stretch, Table, Tick, coordinate, marker,
+};
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use comparison::statistics::Estimate;
@@ -196,8 +198,8 @@ impl Canvas<'_> {
             intervals.stroke((x, low), (x, high));
         }
         let upper = with_interval().map(|(x, [_, high])| (x, high));
-        let lower: Vec<Place> = with_interval().map(|(x, [low, _])| (x, low)).collect();
-        let outline: Vec<Place> = upper.chain(lower.into_iter().rev()).collect();
+        let lower: Vec<CurvePoint> = with_interval().map(|(x, [low, _])| (x, low)).collect();
+        let outline: Vec<CurvePoint> = upper.chain(lower.into_iter().rev()).collect();
         let drawn = self.continuous && times.len() > 1;
         let band = if drawn && outline.len() > 3 { Path::around(outline).finish() } else { String::new() };
         let mark = |found: &TimedPlace| LineMark {

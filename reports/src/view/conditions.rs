@@ -8,7 +8,7 @@ use crate::chart::Key;
 use crate::findings::Findings;
 use crate::number_format;
 use crate::verdict::{sure_words, target_words};
-use crate::winner::{Standing, Winner};
+use crate::winner::{Lead, Winner};
 use comparison::Comparison;
 use comparison::study::{Condition, SpeedMeasure, Study};
 use serde::Serialize;
@@ -84,13 +84,13 @@ fn say_once(folded: &mut [Folded]) {
 fn standing(winner: &Winner) -> (&'static str, String) {
     let name = winner.standing.name();
     match winner.standing {
-        Standing::Ahead => {
+        Lead::Ahead => {
             let sure = winner.sure.map_or(String::new(), |sure| format!(", {} sure", sure_words(sure)));
             ("faster", format!("{name}{sure}"))
         }
-        Standing::AheadOpen | Standing::AheadLittle => ("faster-open", name.to_owned()),
-        Standing::Even | Standing::Alone => ("no-difference", name.to_owned()),
-        Standing::Open => ("open", name.to_owned()),
+        Lead::AheadOpen | Lead::AheadLittle => ("faster-open", name.to_owned()),
+        Lead::Even | Lead::Alone => ("no-difference", name.to_owned()),
+        Lead::Open => ("open", name.to_owned()),
     }
 }
 

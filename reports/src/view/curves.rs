@@ -5,7 +5,7 @@ use super::rise::{Rise, vertical_scale};
 use super::series::{Axis, MOST_POINTS, Point, Series};
 use super::spread::{Together, together};
 use super::target_label::{Obstacles, TargetLine};
-use crate::chart::{self, Frame, Grain, Path, Place, Scale, Sheet, coordinate, marker};
+use crate::chart::{self, CurvePoint, Frame, Grain, Path, Scale, Sheet, coordinate, marker};
 use crate::number_format;
 use comparison::study::{ArmCell, Condition, JudgedRun};
 use serde::Serialize;
@@ -162,7 +162,7 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
     let rise = Rise::of(series)[choice.rise];
     let area = choice.sheet.wide(400.0);
     let judged = || condition.cells.iter().flat_map(|cell| &cell.runs);
-    let runs: Vec<Vec<Place>> = judged().map(|judged| series.drawn(judged, axis, points)).collect();
+    let runs: Vec<Vec<CurvePoint>> = judged().map(|judged| series.drawn(judged, axis, points)).collect();
     let largest = runs.iter().flatten().map(|(x, _)| *x).fold(0.0, f64::max);
     let x_unit = axis.unit(largest);
     let y_unit = series.unit();
@@ -216,7 +216,7 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
 }
 
 impl Canvas {
-    fn place(&self, x: f64, y: f64) -> Place {
+    fn place(&self, x: f64, y: f64) -> CurvePoint {
         (self.x.at(x), self.y.at(y))
     }
 
@@ -226,11 +226,11 @@ impl Canvas {
         let outline = spread.high.into_iter().chain(spread.low.into_iter().rev());
         let outline = outline.map(|(x, y)| self.place(x, y));
         let band = Path::tracing_by(self.grain, outline).closed().finish();
-        let median: Vec<Place> = spread.middle.into_iter().map(|(x, y)| self.place(x, y)).collect();
+        let median: Vec<CurvePoint> = spread.middle.into_iter().map(|(x, y)| self.place(x, y)).collect();
         let mut runs = String::new();
         for judged in &cell.runs {
             let drawn = self.series.drawn(judged, self.axis, self.points);
-            let line: Vec<Place> = drawn.into_iter().map(|(x, y)| self.place(x, y)).collect();
+            let line: Vec<CurvePoint> = drawn.into_iter().map(|(x, y)| self.place(x, y)).collect();
             obstacles.line(&line);
             if line.len() > 1 {
                 runs += &Path::tracing_by(self.grain, line).finish();
@@ -250,7 +250,7 @@ impl Canvas {
     }
 
     /// Where the first run of an arm leaves through the top and does not come back, and the largest value of those that do.
-    fn gone(&self, cell: &ArmCell) -> Option<Place> {
+    fn gone(&self, cell: &ArmCell) -> Option<CurvePoint> {
         let high = self.y.high();
         let left = cell.runs.iter().filter_map(|judged| {
             let places = self.series.places(judged, self.axis);
@@ -264,7 +264,7 @@ impl Canvas {
     }
 
     /// `d-sync leaves the chart at 3.20 s wall time and reaches 1.2e30 nats.`
-    fn gone_words(&self, name: &str, (x, most): Place) -> String {
+    fn gone_words(&self, name: &str, (x, most): CurvePoint) -> String {
         format!(
             "{name} leaves the chart at {} and reaches {}.",
             self.moment(x),
@@ -322,9 +322,9 @@ fn marker_up(x: f64, top: f64) -> String {
 
 /// The lowest, the median and the highest values of the runs along the axis.
 struct Spread {
-    low: Vec<Place>,
-    middle: Vec<Place>,
-    high: Vec<Place>,
+    low: Vec<CurvePoint>,
+    middle: Vec<CurvePoint>,
+    high: Vec<CurvePoint>,
 }
 
 impl Spread {

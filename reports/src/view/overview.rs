@@ -9,7 +9,7 @@ use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format;
 use crate::verdict::{sure_words, whole_percent};
-use crate::winner::{Standing, Winner};
+use crate::winner::{Lead, Winner};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -160,8 +160,8 @@ fn tally(source: Source) -> String {
             format!("{name} under {won}")
         });
     }
-    let even = winners().filter(|winner| winner.standing == Standing::Even).count();
-    let open = winners().filter(|winner| winner.standing == Standing::Open).count();
+    let even = winners().filter(|winner| winner.standing == Lead::Even).count();
+    let open = winners().filter(|winner| winner.standing == Lead::Open).count();
     let none = source.winners.iter().filter(|winner| winner.is_none()).count();
     let mut rest = Vec::new();
     for (number, words) in [(open, "undecided"), (even, "even"), (none, "without a winner")] {
@@ -351,7 +351,7 @@ mod tests {
                 }
                 let winner = winners[axes.condition_at(&[column, row]).unwrap()].as_ref().unwrap();
                 assert_eq!(winner.arm, usize::from(reduce < server), "{workers} {parameters}");
-                assert_eq!(winner.standing, Standing::Ahead, "{workers} {parameters}");
+                assert_eq!(winner.standing, Lead::Ahead, "{workers} {parameters}");
                 assert!(winner.sure.unwrap() > 0.95, "{workers} {parameters}");
                 decided += 1;
             }

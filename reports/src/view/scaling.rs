@@ -3,7 +3,7 @@
 use super::arm_lines::LineMark;
 use crate::axes::Axes;
 use crate::chart::{
-    self, Area, Figure, Frame, Key, Path, Place, Scale, Stretch, Table, Tick, coordinate, marker,
+    self, Area, CurvePoint, Figure, Frame, Key, Path, Scale, Stretch, Table, Tick, coordinate, marker,
 };
 use crate::findings::Findings;
 use crate::number_format;
@@ -252,7 +252,8 @@ fn chart(
         let fit = scaling.fit.map_or(String::new(), |fit| {
             let along = (0..=FIT_STROKES)
                 .map(|step| few * (many / few).powf(f64::from(step) / f64::from(FIT_STROKES)));
-            let place = |workers: f64| -> Place { (x.at(workers), y.at(kind.fitted(scaling, fit, workers))) };
+            let place =
+                |workers: f64| -> CurvePoint { (x.at(workers), y.at(kind.fitted(scaling, fit, workers))) };
             Path::tracing(along.map(place)).finish()
         });
         let mark = |point: &OnWorkers| LineMark {

@@ -1,6 +1,6 @@
 //! The quantities that curves show, and the axes that they are shown over.
 
-use crate::chart::{Place, thinned};
+use crate::chart::{CurvePoint, thinned};
 use crate::number_format::Unit;
 use crate::verdict;
 use comparison::study::{Condition, JudgedRun};
@@ -107,13 +107,13 @@ impl Series {
     }
 
     /// The places of all finite values of a run on an axis.
-    pub(crate) fn places(self, judged: &JudgedRun, axis: Axis) -> Vec<Place> {
+    pub(crate) fn places(self, judged: &JudgedRun, axis: Axis) -> Vec<CurvePoint> {
         let places = self.values(judged).into_iter().map(|point| (axis.place(&point), point.value));
         places.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
     }
 
     /// The places drawn of a run: at most `most`, the extremes among them.
-    pub(crate) fn drawn(self, judged: &JudgedRun, axis: Axis, most: usize) -> Vec<Place> {
+    pub(crate) fn drawn(self, judged: &JudgedRun, axis: Axis, most: usize) -> Vec<CurvePoint> {
         thinned(self.places(judged, axis), most)
     }
 }

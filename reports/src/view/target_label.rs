@@ -1,6 +1,6 @@
 //! The line of the target, with its label where it covers least of the curves.
 
-use crate::chart::{Area, Place, coordinate};
+use crate::chart::{Area, CurvePoint, coordinate};
 use crate::verdict;
 use recipe::Target;
 use serde::Serialize;
@@ -29,13 +29,13 @@ pub(crate) struct TargetLine {
 /// What a label should not cover, in the chart's units.
 #[derive(Debug, Default)]
 pub(crate) struct Obstacles {
-    lines: Vec<Place>,
-    marks: Vec<Place>,
+    lines: Vec<CurvePoint>,
+    marks: Vec<CurvePoint>,
 }
 
 impl Obstacles {
     /// A line, as places at most a few units apart.
-    pub(crate) fn line(&mut self, places: &[Place]) {
+    pub(crate) fn line(&mut self, places: &[CurvePoint]) {
         for pair in places.windows(2) {
             let [from, to] = [pair[0], pair[1]];
             // A line that leaves the chart has no more pieces than one across it.
@@ -47,13 +47,13 @@ impl Obstacles {
         }
     }
 
-    pub(crate) fn mark(&mut self, place: Place) {
+    pub(crate) fn mark(&mut self, place: CurvePoint) {
         self.marks.push(place);
     }
 
     /// How much a label covers whose baseline begins here.
-    fn covered(&self, begin: Place, width: f64) -> usize {
-        let within = |place: &&Place, margin: f64| {
+    fn covered(&self, begin: CurvePoint, width: f64) -> usize {
+        let within = |place: &&CurvePoint, margin: f64| {
             place.0 >= begin.0 - margin
                 && place.0 <= begin.0 + width + margin
                 && place.1 >= begin.1 - HEIGHT - margin

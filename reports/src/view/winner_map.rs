@@ -6,7 +6,7 @@ use crate::crossing::{GridPlace, RatioGrid};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::verdict::sure_words;
-use crate::winner::{Standing, Winner};
+use crate::winner::{Lead, Winner};
 use serde::Serialize;
 
 /// A map of two axes; a third one has a value for each map.
@@ -317,29 +317,29 @@ pub(crate) fn hatch(arm: usize) -> String {
 /// How sure the winner is, as opacity.
 fn weight(winner: Option<&Winner>) -> String {
     let weight = match winner.map(|winner| (winner.standing, winner.sure)) {
-        Some((Standing::Ahead, sure)) => {
+        Some((Lead::Ahead, sure)) => {
             let above = (sure.unwrap_or(0.9) - 0.9) / 0.1;
             0.24 + 0.22 * above.clamp(0.0, 1.0)
         }
-        Some((Standing::AheadOpen | Standing::AheadLittle | Standing::Alone, _)) => 0.16,
-        Some((Standing::Even | Standing::Open, _)) | None => 0.0,
+        Some((Lead::AheadOpen | Lead::AheadLittle | Lead::Alone, _)) => 0.16,
+        Some((Lead::Even | Lead::Open, _)) | None => 0.0,
     };
     format!("{weight:.2}")
 }
 
 fn short_words(winner: &Winner) -> String {
     match winner.standing {
-        Standing::Ahead => winner.sure.map_or("ahead".to_owned(), sure_words),
-        Standing::AheadOpen => "size open".to_owned(),
-        Standing::AheadLittle => "by little".to_owned(),
-        Standing::Even => "even".to_owned(),
-        Standing::Open => "open".to_owned(),
-        Standing::Alone => "alone".to_owned(),
+        Lead::Ahead => winner.sure.map_or("ahead".to_owned(), sure_words),
+        Lead::AheadOpen => "size open".to_owned(),
+        Lead::AheadLittle => "by little".to_owned(),
+        Lead::Even => "even".to_owned(),
+        Lead::Open => "open".to_owned(),
+        Lead::Alone => "alone".to_owned(),
     }
 }
 
 fn long_words(winner: &Winner) -> String {
-    let sure = winner.sure.filter(|_| winner.standing == Standing::Ahead);
+    let sure = winner.sure.filter(|_| winner.standing == Lead::Ahead);
     let sure = sure.map_or(String::new(), |sure| format!(", {} sure", sure_words(sure)));
     format!("{}{sure}", winner.standing.name())
 }

@@ -55,7 +55,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["rank", rank, way, ranks, sockets, ref sizes @ ..] => {
-            let place = Place { rank: Rank(rank.parse()?), ranks: ranks.parse()?, way: Way::parse(way)? };
+            let place =
+                Participant { rank: Rank(rank.parse()?), ranks: ranks.parse()?, way: Way::parse(way)? };
             take_part(&place, Path::new(sockets), &numbers(sizes)?)
         }
         [way, ranks, ref sizes @ ..] => {
@@ -67,7 +68,7 @@ fn main() -> Result<()> {
 }
 
 /// A rank, and how it communicates.
-struct Place {
+struct Participant {
     rank: Rank,
     ranks: u32,
     way: Way,
@@ -229,8 +230,8 @@ fn rounds(bytes: usize) -> usize {
     }
 }
 
-fn take_part(place: &Place, sockets: &Path, sizes: &[usize]) -> Result<()> {
-    let Place { rank, ranks, ref way } = *place;
+fn take_part(place: &Participant, sockets: &Path, sizes: &[usize]) -> Result<()> {
+    let Participant { rank, ranks, ref way } = *place;
     let clock: Arc<dyn Clock> = Arc::new(Monotonic(Instant::now()));
     let deadlines = Deadlines { peer: Duration::from_secs(20), ..Deadlines::default() };
     let mut briefing = Briefing {

@@ -116,7 +116,7 @@ fn take_part(rank: Rank, ranks: u32, weights: usize, sockets: &Path) -> Result<(
         let seconds = reduce(
             &briefing.spec.cluster,
             &communication,
-            Place { lane: &mut lane, group: &group },
+            Participant { lane: &mut lane, group: &group },
             step,
             weights,
         )
@@ -131,7 +131,7 @@ fn take_part(rank: Rank, ranks: u32, weights: usize, sockets: &Path) -> Result<(
 }
 
 /// A rank's lane, and its place in the group.
-struct Place<'a> {
+struct Participant<'a> {
     lane: &'a mut Lane,
     group: &'a Group,
 }
@@ -140,11 +140,11 @@ struct Place<'a> {
 fn reduce(
     cluster: &Cluster,
     communication: &Communication,
-    place: Place<'_>,
+    place: Participant<'_>,
     step: u64,
     weights: usize,
 ) -> Result<f64> {
-    let Place { lane, group } = place;
+    let Participant { lane, group } = place;
     let (rank, ranks) = (group.me().0 as u32, group.size() as u32);
     let collective = build(communication, cluster);
     let mut x: Vec<f32> = (0..weights).map(|element| own(rank, element)).collect();

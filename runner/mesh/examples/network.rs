@@ -40,9 +40,11 @@ fn main() -> Result<()> {
     let job: Vec<&str> = job.split(':').collect();
     match job.as_slice() {
         ["one-way", bytes, repeats] => one_way(&link, rank, bytes.parse()?, repeats.parse()?)?,
-        ["ring", bytes, repeats] => ring(&link, Place { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?,
+        ["ring", bytes, repeats] => {
+            ring(&link, Participant { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?
+        }
         ["d-sync", weights, steps] => {
-            d_sync(&link, Place { me: rank, ranks }, weights.parse()?, steps.parse()?)?;
+            d_sync(&link, Participant { me: rank, ranks }, weights.parse()?, steps.parse()?)?;
         }
         _ => bail!("unknown job"),
     }
@@ -151,13 +153,13 @@ fn one_way(way: &Way, me: Rank, bytes: usize, repeats: u64) -> Result<()> {
 }
 
 /// A rank among all.
-struct Place {
+struct Participant {
     me: Rank,
     ranks: u32,
 }
 
-fn ring(way: &Way, place: Place, bytes: usize, repeats: u64) -> Result<()> {
-    let Place { me, ranks } = place;
+fn ring(way: &Way, place: Participant, bytes: usize, repeats: u64) -> Result<()> {
+    let Participant { me, ranks } = place;
     let mut transport = way.transport();
     let (next, before) = (Rank((me.0 + 1) % ranks), Rank((me.0 + ranks - 1) % ranks));
     for repeat in 1..=repeats {
@@ -168,8 +170,8 @@ fn ring(way: &Way, place: Place, bytes: usize, repeats: u64) -> Result<()> {
     Ok(())
 }
 
-fn d_sync(way: &Way, place: Place, weights: usize, steps: u64) -> Result<()> {
-    let Place { me, ranks } = place;
+fn d_sync(way: &Way, place: Participant, weights: usize, steps: u64) -> Result<()> {
+    let Participant { me, ranks } = place;
     let mut spec = sample_spec(ranks);
     spec.train.length = Extent::Steps(steps);
     spec.measure.hash_every_step = false;

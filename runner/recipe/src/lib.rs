@@ -33,7 +33,7 @@ pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
     TransportKind,
 };
-pub use spec::compression::{Codec, Compression, CompressionKind, CustomCodec, QuantizeRange, Route};
+pub use spec::compression::{Codec, CodedSum, Compression, CompressionKind, CustomCodec, QuantizeRange};
 pub use spec::dataset::{
     Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source, Targets,
 };

@@ -56,7 +56,7 @@ pub struct Neighbours {
 
 /// How a group computes.
 #[derive(Clone, Debug)]
-pub struct Rounds {
+pub struct GroupPlan {
     /// The layers that are split.
     pub partition: ModelPartition,
     /// Whose samples come together.
@@ -106,8 +106,8 @@ struct Backward<'a> {
 
 impl Gmp {
     /// A worker at rest.
-    pub fn new(rounds: Rounds, neighbours: Neighbours) -> Self {
-        let Rounds { partition, scheme, fc_update, average_every } = rounds;
+    pub fn new(rounds: GroupPlan, neighbours: Neighbours) -> Self {
+        let GroupPlan { partition, scheme, fc_update, average_every } = rounds;
         let Neighbours { group, holders } = neighbours;
         Self { partition, scheme, fc_update, average_every, group, holders }
     }

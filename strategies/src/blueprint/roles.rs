@@ -79,7 +79,7 @@ impl Blueprint {
             Kind::AdPsgd { topology, averaging } => self.pairs(rank, runtime, topology, averaging),
             Kind::Sgp => self.pushing(rank),
             Kind::Gmp { scheme, fc_update, average_every, .. } => {
-                let rounds = |partition| gmp::Rounds { partition, scheme, fc_update, average_every };
+                let rounds = |partition| gmp::GroupPlan { partition, scheme, fc_update, average_every };
                 self.beside(comm, self.in_groups(rank, rounds))
             }
             // Built by the registry.
@@ -88,7 +88,7 @@ impl Blueprint {
     }
 
     /// A worker of a group that holds one model.
-    fn in_groups(&self, rank: Rank, rounds: impl Fn(ModelPartition) -> gmp::Rounds) -> Roles {
+    fn in_groups(&self, rank: Rank, rounds: impl Fn(ModelPartition) -> gmp::GroupPlan) -> Roles {
         let parts = self.partition.parts();
         let (number, part) = (rank.index() / parts, rank.index() % parts);
         let group = self.trainers.iter().copied().skip(number * parts).take(parts).collect();

@@ -37,7 +37,7 @@ pub use truncate16::Truncate16;
 pub(crate) use kernels::{distance, dot};
 
 use crate::{Kind, Packet, StateError, StateVisitor, StepError};
-use recipe::{Codec, Compression, Route};
+use recipe::{Codec, CodedSum, Compression};
 use record::Rank;
 
 /// Where a vector is encoded. What a compressor remembers between steps is keyed by this but for the step, so that
@@ -190,7 +190,7 @@ impl LaneCodecs {
         };
         let new = || if codec == Codec::Custom { custom() } else { Ok(plain(codec, origin)) };
         let gradients = new()?;
-        let remembers = error_feedback && codec.route() != Route::Projected;
+        let remembers = error_feedback && codec.route() != CodedSum::Projected;
         let gradients = if remembers { Box::new(ErrorFeedback::new(gradients)) } else { gradients };
         // Weights replace what was there: what was lost of them is not missing from the next ones.
         let weights = if parameters { new()? } else { Box::new(Identity) };
@@ -230,7 +230,7 @@ mod tests {
     fn packets_have_the_sizes_that_a_plan_says() {
         let buckets = [Codec::Terngrad { bucket: 7 }, Codec::Qsgd { levels: 4, bucket: 3 }];
         let codecs = Codec::ALL.into_iter().chain(buckets).chain([Codec::Quantize8Gradient]);
-        for codec in codecs.filter(|codec| codec.route() != Route::Projected) {
+        for codec in codecs.filter(|codec| codec.route() != CodedSum::Projected) {
             let mut encoder = plain(codec, ORIGIN);
             for elements in (0..40).chain([1000]) {
                 let packet = encoder.encode(SLOT, &vec![1.5; elements]);
@@ -244,7 +244,7 @@ mod tests {
         let x = numbers(1);
         let y = numbers(2);
         let sum: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
-        let codecs = Codec::ALL.into_iter().filter(|codec| codec.route() != Route::Projected);
+        let codecs = Codec::ALL.into_iter().filter(|codec| codec.route() != CodedSum::Projected);
         let codecs = codecs.map(|codec| (codec.name(), plain(codec, ORIGIN)));
         for (name, mut codec) in codecs.chain([("none", Box::new(Identity) as Box<dyn Compressor>)]) {
             let mut sent = |x: &[f32]| {

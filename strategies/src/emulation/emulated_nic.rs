@@ -5,7 +5,7 @@
 //! that is handed over goes in its own time.
 
 use super::inbound::{Inbound, MessageState, Next};
-use super::nic_model::{Arrival, Fabric, Flight, NicModel};
+use super::nic_model::{ArrivalTimes, Fabric, Flight, NicModel};
 use super::{Lateness, Timer};
 use crate::{Envelope, Kind, Packet, Senders, StepError, Tag, Transport};
 use record::{Nanos, Rank};
@@ -75,7 +75,7 @@ impl EmulatedNic {
         self.fabric.flight(from, self.me, departed, bytes)
     }
 
-    fn handed_over(&self, arrival: Arrival, asked: Nanos) {
+    fn handed_over(&self, arrival: ArrivalTimes, asked: Nanos) {
         let ideal = arrival.complete.max(asked);
         lock(&self.lateness).add(self.timer.now().since(ideal));
     }
@@ -98,7 +98,7 @@ struct Behind {
 
 impl Behind {
     /// Waits until the oldest message of a kind from `from` is here.
-    fn due(&self, from: Rank, kind: Kind) -> Result<Option<Arrival>, StepError> {
+    fn due(&self, from: Rank, kind: Kind) -> Result<Option<ArrivalTimes>, StepError> {
         let card = &self.card;
         loop {
             let now = card.timer.now();
@@ -126,7 +126,7 @@ impl Behind {
         card.timer.wait_until(until)
     }
 
-    fn finish(&self, mut envelope: Envelope, arrival: Option<Arrival>, asked: Nanos) -> Envelope {
+    fn finish(&self, mut envelope: Envelope, arrival: Option<ArrivalTimes>, asked: Nanos) -> Envelope {
         let card = &self.card;
         lock(&card.inbound).hand_over(envelope.from, envelope.tag.kind);
         if let Some(arrival) = arrival {

@@ -1,6 +1,6 @@
 //! What has reached a rank's card and is not handed over yet: pure, with the time as an argument.
 
-use super::nic_model::{Arrival, Flight, NicModel};
+use super::nic_model::{ArrivalTimes, Flight, NicModel};
 use crate::{Kind, Tag};
 use record::{Nanos, Rank};
 use std::cmp::Reverse;
@@ -32,7 +32,7 @@ pub(super) enum MessageState {
     /// On its way to the card.
     Flying(Flight),
     /// On the card, or through it.
-    Landed(Arrival),
+    Landed(ArrivalTimes),
 }
 
 /// What a lane that takes messages of a kind from anyone does next.
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn landed(began: u64, complete: u64) -> MessageState {
-        MessageState::Landed(Arrival { began: Nanos(began), complete: Nanos(complete) })
+        MessageState::Landed(ArrivalTimes { began: Nanos(began), complete: Nanos(complete) })
     }
 
     /// The message that is not asked for yet is on the card before the one that is asked for.

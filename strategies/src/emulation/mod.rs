@@ -22,7 +22,7 @@ pub use compute_model::{ComputeModel, Parts};
 pub use emulated_clock::{ClockReport, EmulatedClock};
 pub use emulated_nic::{Arrivals, Carrier, EmulatedNic};
 pub use lateness::Lateness;
-pub use nic_model::{Arrival, Fabric, Flight, Link, NicModel};
+pub use nic_model::{ArrivalTimes, Fabric, Flight, Link, NicModel};
 pub use slowness::Slowness;
 
 use crate::StepError;

@@ -59,7 +59,7 @@ pub struct Flight {
 
 /// When a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arrival {
+pub struct ArrivalTimes {
     /// When its first byte was received.
     pub began: Nanos,
     /// When its last byte was.
@@ -104,12 +104,12 @@ impl Fabric {
 
 impl NicModel {
     /// Receives a message. Messages are to be received in the order of [`Flight::ready`].
-    pub fn receive(&mut self, flight: Flight) -> Arrival {
+    pub fn receive(&mut self, flight: Flight) -> ArrivalTimes {
         let start = flight.ready.max(self.free);
         self.free = start + flight.length;
         // What comes more slowly than the card could take it comes bit by bit, between others.
         let began = if flight.ready > flight.first { flight.first } else { start };
-        Arrival { began, complete: self.free }
+        ArrivalTimes { began, complete: self.free }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// When each message comes, by the model; messages in the order in which they are handed over.
-    fn modelled(speeds: [u64; RANKS], sendings: &[Sending]) -> Vec<Arrival> {
+    fn modelled(speeds: [u64; RANKS], sendings: &[Sending]) -> Vec<ArrivalTimes> {
         let fabric = fabric(speeds);
         let mut out = [NicModel::default(); RANKS];
         let mut into = [NicModel::default(); RANKS];
@@ -148,7 +148,7 @@ mod tests {
             flights.push((number, to, fabric.flight(sender, to_rank, departed, bytes)));
         }
         flights.sort_by_key(|(number, _, flight)| (flight.ready, *number));
-        let mut arrivals = vec![Arrival { began: Nanos(0), complete: Nanos(0) }; sendings.len()];
+        let mut arrivals = vec![ArrivalTimes { began: Nanos(0), complete: Nanos(0) }; sendings.len()];
         for (number, to, flight) in flights {
             arrivals[number] = into[to].receive(flight);
         }
@@ -178,12 +178,12 @@ mod tests {
     }
 
     /// The same nanosecond by nanosecond, between cards of equal speed: slow, and without a formula.
-    fn stepped(sendings: &[Sending], nanos_per_byte: u64) -> Vec<Arrival> {
+    fn stepped(sendings: &[Sending], nanos_per_byte: u64) -> Vec<ArrivalTimes> {
         let mut out = vec![SlowCard::default(); RANKS];
         let mut into = vec![SlowCard::default(); RANKS];
         let length = |number: usize| sendings[number].bytes as u64 * nanos_per_byte;
         let mut flying: Vec<(u64, usize)> = Vec::new();
-        let mut arrivals = vec![Arrival { began: Nanos(u64::MAX), complete: Nanos(0) }; sendings.len()];
+        let mut arrivals = vec![ArrivalTimes { began: Nanos(u64::MAX), complete: Nanos(0) }; sendings.len()];
         let mut left = sendings.len();
         let mut now = 0;
         while left > 0 {

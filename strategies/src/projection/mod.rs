@@ -34,7 +34,7 @@ pub trait Projection: Send {
         &mut self,
         x: &mut [f32],
         own: Option<&mut [f32]>,
-        adder: &mut Adder<'_, '_>,
+        adder: &mut ProjectionAdder<'_, '_>,
     ) -> Result<(), StepError>;
 
     /// What the next projection depends on beside the vector.
@@ -47,7 +47,7 @@ pub trait Projection: Send {
 }
 
 /// How projections are added: an all-reduce whose messages are not counted as gradients of their own.
-pub struct Adder<'a, 'b> {
+pub struct ProjectionAdder<'a, 'b> {
     collective: &'a dyn CollectiveAlgorithm,
     wire: &'a mut Wire<'b>,
     tag: Tag,
@@ -55,7 +55,7 @@ pub struct Adder<'a, 'b> {
     second: bool,
 }
 
-impl Adder<'_, '_> {
+impl ProjectionAdder<'_, '_> {
     /// Replaces `y` by the sum over all places.
     pub fn sum(&mut self, y: &mut [f32]) -> Result<(), StepError> {
         // The calls of a step count from one: a second sum of the same call is far away from them.
@@ -142,7 +142,7 @@ impl Projector {
                 due.extend_from_slice(x);
             }
         });
-        let mut adder = Adder { collective, wire: &mut *wire, tag, second: false };
+        let mut adder = ProjectionAdder { collective, wire: &mut *wire, tag, second: false };
         projection.reduce(x, looks.then_some(&mut own[..]), &mut adder)?;
         wire.count_projected(raw, keeps_spans.then(|| distance(due, own)));
         if let Some(memory) = memory {

@@ -15,7 +15,7 @@
 //! Optimization", NeurIPS 2019, Algorithm 1, with warm start; error feedback as in Algorithm 2. Departure: columns that
 //! depend on others become zeros instead of noise.
 
-use super::{Adder, Projection};
+use super::{Projection, ProjectionAdder};
 use crate::compress::dot;
 use crate::matrices::Matrix;
 use crate::{StateError, StateVisitor, StepError, Vector, arithmetic, rng};
@@ -152,7 +152,7 @@ impl Projection for Powersgd {
         &mut self,
         x: &mut [f32],
         own: Option<&mut [f32]>,
-        adder: &mut Adder<'_, '_>,
+        adder: &mut ProjectionAdder<'_, '_>,
     ) -> Result<(), StepError> {
         let n = x.len();
         let end = self.matrices.last().map_or(0, |matrix| matrix.span().end);

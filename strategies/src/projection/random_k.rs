@@ -10,7 +10,7 @@
 //! al., "Gradient Sparsification for Communication-Efficient Distributed Optimization", NeurIPS 2018, with equal
 //! probabilities; positions that all ranks draw alike as in Vogels et al., NeurIPS 2019, section 5, "random K".
 
-use super::{Adder, Projection};
+use super::{Projection, ProjectionAdder};
 use crate::{StepError, rng};
 use recipe::share_of;
 
@@ -60,7 +60,7 @@ impl Projection for RandomK {
         &mut self,
         x: &mut [f32],
         own: Option<&mut [f32]>,
-        adder: &mut Adder<'_, '_>,
+        adder: &mut ProjectionAdder<'_, '_>,
     ) -> Result<(), StepError> {
         let n = x.len();
         let keys = adder.keys();

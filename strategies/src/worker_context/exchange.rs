@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// What the recipe says about how gradients travel.
 #[derive(Clone, Debug)]
-pub(crate) struct Route {
+pub(crate) struct GradientRoute {
     /// How a gradient is divided.
     pub(crate) division: Division,
     /// What no bucket reaches across.
@@ -30,7 +30,7 @@ pub(crate) struct Route {
 
 /// How the gradients of a worker travel.
 pub(crate) struct Exchange {
-    route: Route,
+    route: GradientRoute,
     buckets: Buckets,
     /// While a plan is to be made.
     pub(super) planner: Option<Planner>,
@@ -51,8 +51,8 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// The exchange of a run's first step.
-    pub(crate) fn new(route: Route, layout: &Layout) -> Self {
-        let Route { division, sections, bytes, bound, order, .. } = &route;
+    pub(crate) fn new(route: GradientRoute, layout: &Layout) -> Self {
+        let GradientRoute { division, sections, bytes, bound, order, .. } = &route;
         let planner = match division {
             Division::Layers(schedule) => Planner::new(*schedule, layout, sections, *bound, *order),
             Division::Pieces(_) => None,

@@ -2,7 +2,7 @@
 
 use crate::coded_sums::reduced;
 use crate::scene::{Scene, common_digests, digests};
-use recipe::{Codec, Collective as Chosen, Compression, Extent, Route, Serve, Strategy};
+use recipe::{Codec, CodedSum, Collective as Chosen, Compression, Extent, Serve, Strategy};
 use record::{Event, LaneId, Rank};
 use std::sync::Arc;
 use strategies::Learner;
@@ -16,7 +16,7 @@ use strategies::compress::Quantize8;
 const ONCE: [&str; 3] = ["rank order", "star", "all gather"];
 
 fn may(codec: Codec, collective: &str) -> bool {
-    codec.route() != Route::Once || ONCE.contains(&collective)
+    codec.route() != CodedSum::Once || ONCE.contains(&collective)
 }
 
 /// Whether error feedback stays bounded.
@@ -24,7 +24,7 @@ fn remembers(codec: Codec) -> bool {
     codec.variance().is_none_or(|variance| variance < 1.0)
 }
 
-fn by_route(route: Route) -> impl Iterator<Item = Codec> {
+fn by_route(route: CodedSum) -> impl Iterator<Item = Codec> {
     Codec::ALL.into_iter().filter(move |codec| codec.route() == route)
 }
 
@@ -75,7 +75,7 @@ fn a_pipeline_keeps_all_ranks_equal_under_every_codec() {
             let strategy = Strategy::PipeSgd { depth: 2, warmup: Extent::Steps(10), segments };
             let scene = Scene::new(strategy, 4).coded(codec, error_feedback).change(|spec| {
                 spec.train.length = Extent::Steps(100);
-                if codec.route() == Route::Once {
+                if codec.route() == CodedSum::Once {
                     spec.communication.collective = Chosen::AllGather;
                 }
             });
@@ -86,7 +86,7 @@ fn a_pipeline_keeps_all_ranks_equal_under_every_codec() {
 
 #[test]
 fn averaged_models_are_coded_on_purpose_only_and_equal_in_the_end() {
-    for codec in by_route(Route::EveryHop) {
+    for codec in by_route(CodedSum::EveryHop) {
         let run = |parameters| {
             let scene = Scene::new(Strategy::LocalSgd { period: 4 }, 3).change(|spec| {
                 spec.train.length = Extent::Steps(20);
@@ -106,7 +106,7 @@ fn asynchronous_servers_take_coded_gradients_and_answer_with_coded_weights_on_pu
         Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: Some(2) },
         Strategy::HogwildSgd { staleness_bound: None },
     ] {
-        for codec in by_route(Route::EveryHop) {
+        for codec in by_route(CodedSum::EveryHop) {
             let saved = |parameters| {
                 let scene = Scene::new(strategy.clone(), 3).change(|spec| {
                     spec.train.length = Extent::Steps(30);
@@ -129,7 +129,7 @@ fn servers_take_gradients_that_are_coded_once() {
         Strategy::AsyncMsgd { momentum: 0.5, serve: Serve::One, staleness_bound: Some(2) },
         Strategy::HogwildSgd { staleness_bound: None },
     ] {
-        for codec in by_route(Route::Once) {
+        for codec in by_route(CodedSum::Once) {
             let scene = Scene::new(strategy.clone(), 3).coded(codec, remembers(codec)).change(|spec| {
                 spec.train.length = Extent::Steps(30);
             });
@@ -270,7 +270,7 @@ fn a_run_knows_what_coding_saved_and_lost() {
 fn what_would_have_travelled_without_a_codec_is_what_the_all_reduce_says() {
     for (name, collective) in all_collectives() {
         for codec in Codec::ALL.into_iter().filter(|codec| may(*codec, name)) {
-            if codec.route() == Route::Projected {
+            if codec.route() == CodedSum::Projected {
                 continue;
             }
             for p in 2..=9 {

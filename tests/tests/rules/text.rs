@@ -127,7 +127,12 @@ fn tuple_patterns_are_found_in_functions_only() {
 
 /// The public types that a crate defines, by name; those of its tests and of its modules for tests are left out.
 fn public_types(folder: &str) -> BTreeSet<String> {
-    let mut types = BTreeSet::new();
+    definitions(folder).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The same with the file of each.
+fn definitions(folder: &str) -> Vec<(String, String)> {
+    let mut types = Vec::new();
     for file in sources().into_iter().filter(|file| file.starts_with(folder)) {
         let text = read(&file);
         let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -135,12 +140,29 @@ fn public_types(folder: &str) -> BTreeSet<String> {
             for keyword in ["pub struct ", "pub enum ", "pub trait ", "pub type ", "pub union "] {
                 if let Some(rest) = line.strip_prefix(keyword) {
                     let end = rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len());
-                    types.insert(rest[..end].to_owned());
+                    types.push((rest[..end].to_owned(), file.clone()));
                 }
             }
         }
     }
     types
+}
+
+/// Each file there is a strategy, with a worker and a master or lock of its own.
+const ALGORITHMS: &str = "strategies/src/algorithm/";
+
+#[test]
+fn a_crate_defines_a_public_type_name_once() {
+    let mut defined: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for folder in crate_folders() {
+        for (name, file) in definitions(&folder).into_iter().filter(|(_, file)| !file.starts_with(ALGORITHMS))
+        {
+            defined.entry((folder.clone(), name)).or_default().push(file);
+        }
+    }
+    none(defined.into_iter().filter_map(|((_, name), files)| {
+        (files.len() > 1).then(|| format!("`{name}` is defined in {}", files.join(" and ")))
+    }));
 }
 
 /// The folders of the workspace's crates with their sources.

@@ -97,7 +97,7 @@ struct Head<'a> {
 
 /// Where a tensor lies.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct TensorHeader<'a> {
     dtype: &'static str,
     shape: &'a [usize],
     data_offsets: [usize; 2],
@@ -113,7 +113,7 @@ impl Serialize for Head<'_> {
         let frozen = self.model.layered().map(LayeredModel::frozen_tensors).unwrap_or_default();
         for parameter in self.model.tensors().chain(frozen) {
             let end = at + parameter.size() * FLOAT;
-            let entry = Entry { dtype: "F32", shape: &parameter.shape, data_offsets: [at, end] };
+            let entry = TensorHeader { dtype: "F32", shape: &parameter.shape, data_offsets: [at, end] };
             map.serialize_entry(&parameter.name, &entry)?;
             at = end;
         }

@@ -3,7 +3,7 @@
 use super::ended::Ended;
 use super::folder::{JobFolder, Ticket, all_in, jobs_of};
 use super::options::{Options, Shape};
-use super::slurm::{self, JobEnd, Refusal, Standing};
+use super::slurm::{self, JobEnd, QueuedJob, Refusal};
 use crate::exit::{Exit, Failure};
 use crate::output::Console;
 use recipe::RunSpec;
@@ -62,7 +62,7 @@ pub(crate) struct Wanted {
 struct Look {
     /// When it was asked for.
     asked: Instant,
-    jobs: BTreeMap<String, Standing>,
+    jobs: BTreeMap<String, QueuedJob>,
     /// Since when there was none.
     silent: Option<(Instant, String)>,
 }
@@ -224,7 +224,7 @@ impl Queue {
     /// Cancels the job of an earlier driver, and throws away what it has left.
     async fn cancel(&self, folder: &JobFolder, name: &str) -> Result<(), Failure> {
         let found = self.looks.borrow().jobs.get(name).cloned();
-        if let Some(Standing { number, state, .. }) = found {
+        if let Some(QueuedJob { number, state, .. }) = found {
             slurm::cancel(&number).await?;
             if state == "PENDING" && !folder.has_begun() {
                 return folder.remove();
@@ -248,7 +248,7 @@ impl Queue {
     }
 
     /// How the jobs stand that are in the queue and belong to none of these runs: an earlier driver submitted them with other settings.
-    pub(crate) fn strays<'a>(&self, identities: impl Iterator<Item = &'a str>) -> Vec<Standing> {
+    pub(crate) fn strays<'a>(&self, identities: impl Iterator<Item = &'a str>) -> Vec<QueuedJob> {
         let wanted: Vec<JobFolder> = identities.map(|identity| self.folder(identity)).collect();
         let look = self.looks.borrow();
         let strange = all_in(&self.jobs).into_iter().filter(|folder| !wanted.contains(folder));

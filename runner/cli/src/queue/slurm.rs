@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a job stands in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct QueuedJob {
     /// Its number.
     pub(crate) number: String,
     /// `PENDING`, `RUNNING`, `COMPLETING`.
@@ -37,7 +37,7 @@ const NEVER: [&str; 8] = [
     "PartitionTimeLimit",
 ];
 
-impl Standing {
+impl QueuedJob {
     /// `job 17 is pending (Resources)`, `job 17 is running on n1`.
     pub(crate) fn words(&self) -> String {
         let state = self.state.to_lowercase();
@@ -112,7 +112,7 @@ pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -
 ///
 /// # Errors
 /// `squeue` is not there, fails, or does not come back.
-pub(crate) async fn standings() -> io::Result<BTreeMap<String, Standing>> {
+pub(crate) async fn standings() -> io::Result<BTreeMap<String, QueuedJob>> {
     let output = call("squeue", &["--me", "-h", "-o", "%i|%j|%T|%r|%N"]).await?;
     if !output.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
@@ -120,12 +120,12 @@ pub(crate) async fn standings() -> io::Result<BTreeMap<String, Standing>> {
     Ok(read_standings(&String::from_utf8_lossy(&output.stdout)))
 }
 
-fn read_standings(text: &str) -> BTreeMap<String, Standing> {
+fn read_standings(text: &str) -> BTreeMap<String, QueuedJob> {
     let line = |line: &str| {
         let mut fields = line.split('|').map(|field| field.trim().to_owned());
         let (number, name, state) = (fields.next()?, fields.next()?, fields.next()?);
         let (reason, nodes) = (fields.next()?, fields.next().unwrap_or_default());
-        Some((name, Standing { number, state, reason, nodes }))
+        Some((name, QueuedJob { number, state, reason, nodes }))
     };
     text.lines().filter_map(line).collect()
 }
@@ -272,7 +272,7 @@ mod tests {
     fn the_queue_is_read_by_the_names_of_jobs() {
         let text = "17|bakeoff-ab|PENDING|Resources|\n18|bakeoff-cd|RUNNING|None|n[1-2]\nodd line\n";
         let found = read_standings(text);
-        let words: Vec<String> = found.values().map(Standing::words).collect();
+        let words: Vec<String> = found.values().map(QueuedJob::words).collect();
         assert_eq!(words, ["job 17 is pending (Resources)", "job 18 is running on n[1-2]"]);
         assert_eq!(found["bakeoff-ab"].number, "17");
         let held = &read_standings("19|bakeoff-ef|PENDING|PartitionTimeLimit|\n")["bakeoff-ef"];

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::output::paint::{ODD, STRONG, paint};
 use crate::output::table::Sheet;
 use crate::output::{self, Console, human};
-use crate::queue::{self, JobFolder, Standing};
+use crate::queue::{self, JobFolder, QueuedJob};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,7 +53,7 @@ impl Job {
         self.state == JobState::InTheQueue
     }
 
-    fn of(folder: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<Self> {
+    fn of(folder: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<Self> {
         let ticket = folder.ticket().ok()?;
         let standing = standings.map(|standings| standings.get(&ticket.job));
         let (state, words) = match (standing, folder.receipt()) {

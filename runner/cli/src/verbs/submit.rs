@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::output::table::Sheet;
 use crate::output::{self, Console, human};
-use crate::queue::{self, JobFolder, Options, Queue, Shape, Standing};
+use crate::queue::{self, JobFolder, Options, Queue, QueuedJob, Shape};
 use crate::reuse::{self, Action, Reuse};
 use recipe::Plan;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,12 +76,12 @@ pub(crate) async fn show(
 }
 
 /// How the job of a run stands that is in the queue.
-fn in_the_queue(job: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<String> {
+fn in_the_queue(job: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
     Some(standings?.get(&job.ticket().ok()?.job)?.words())
 }
 
 /// What becomes of a run that was submitted before; `None` if it is submitted anew.
-fn standing(job: &JobFolder, standings: Option<&BTreeMap<String, Standing>>) -> Option<String> {
+fn standing(job: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
     let ticket = job.ticket().ok()?;
     let number = job.number().map_or_else(String::new, |number| format!(" {number}"));
     match (standings.map(|standings| standings.get(&ticket.job)), job.receipt()) {

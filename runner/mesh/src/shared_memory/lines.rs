@@ -57,12 +57,12 @@ pub(crate) enum LineFault {
 
 /// Where a line lies: the number of its tail, in the sender's memory, and that of how far it was read, in the receiver's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct LineLocation {
     pub(super) tail: usize,
     pub(super) head: usize,
 }
 
-impl Place {
+impl LineLocation {
     /// The number at a position.
     fn at(self, position: u64) -> usize {
         self.tail + 8 + (position % ROOM / 8) as usize
@@ -72,12 +72,12 @@ impl Place {
 /// The end of a line at which records are written.
 pub(crate) struct LineWriter {
     own: Arc<OwnMemory>,
-    place: Place,
+    place: LineLocation,
     tail: u64,
 }
 
 impl LineWriter {
-    pub(super) fn new(own: Arc<OwnMemory>, place: Place) -> Self {
+    pub(super) fn new(own: Arc<OwnMemory>, place: LineLocation) -> Self {
         Self { own, place, tail: 0 }
     }
 
@@ -122,12 +122,12 @@ fn number(bytes: &[u8]) -> u64 {
 /// The end of a line at which records are read.
 pub(crate) struct LineReader {
     own: Arc<OwnMemory>,
-    place: Place,
+    place: LineLocation,
     head: u64,
 }
 
 impl LineReader {
-    pub(super) fn new(own: Arc<OwnMemory>, place: Place) -> Self {
+    pub(super) fn new(own: Arc<OwnMemory>, place: LineLocation) -> Self {
         Self { own, place, head: 0 }
     }
 
@@ -186,7 +186,7 @@ impl LineReader {
 }
 
 /// Says that this rank does not read the line whose place this is: its sender finds no room in it.
-pub(super) fn close(own: &OwnMemory, place: Place) {
+pub(super) fn close(own: &OwnMemory, place: LineLocation) {
     own.set_mark(place.head, CLOSED);
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use proptest::prelude::*;
 
     const MARKS: usize = 4096 + LINE;
-    const PLACE: Place = Place { tail: 512, head: 1 };
+    const PLACE: LineLocation = LineLocation { tail: 512, head: 1 };
 
     struct Ends {
         sender: Arc<OwnMemory>,

@@ -1,7 +1,7 @@
 //! One rank's side of the memory that the ranks of a host share.
 
 use super::bells::{Bell, Bells};
-use super::lines::{self, LINE, LineFault, LineReader, LineWriter, Place, Record};
+use super::lines::{self, LINE, LineFault, LineLocation, LineReader, LineWriter, Record};
 use super::loans::{Loans, SLOTS};
 use super::memory::{BELLS, Block, Description, MemoryFault, OwnMemory, PeerMemory, View};
 use bytes::Bytes;
@@ -260,9 +260,9 @@ impl Layout {
         sender.index() * Self::OF_PEER + slot
     }
 
-    fn line(self, from: Rank, to: Rank) -> Place {
+    fn line(self, from: Rank, to: Rank) -> LineLocation {
         let head = from.index() * Self::OF_PEER + SLOTS;
-        Place { tail: self.0 * Self::OF_PEER + to.index() * LINE / 8, head }
+        LineLocation { tail: self.0 * Self::OF_PEER + to.index() * LINE / 8, head }
     }
 
     fn end(self) -> usize {

@@ -9,8 +9,8 @@ use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    AveragedBy, Codec, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange,
-    ReduceOrder, Route, StrategyKind,
+    AveragedBy, Codec, CodedSum, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange,
+    ReduceOrder, StrategyKind,
 };
 
 pub(crate) const COMPRESSION_KIND: Defaulted<CompressionKind> = Defaulted::choice("compression.kind");
@@ -27,7 +27,7 @@ const RANK: Defaulted<u64> = Defaulted::whole("compression.rank");
 pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Compression {
     let Some(codec) = codec(settings) else { return Compression::None };
     // An axis over kinds may bring a codec to weights that was never meant for them.
-    let may = codec.route() == Route::EveryHop && kind.profile().sends != Sends::Gradients;
+    let may = codec.route() == CodedSum::EveryHop && kind.profile().sends != Sends::Gradients;
     let parameters = PARAMETERS.of(settings) && may;
     Compression::Coded { codec, parameters, error_feedback: ERROR_FEEDBACK.of(settings) }
 }
@@ -87,9 +87,9 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
         findings.extend(custom::CODEC.findings(settings, settings.span(COMPRESSION_KIND)));
     }
     match codec.route() {
-        Route::EveryHop => {}
-        Route::Once => findings.extend(coded_on_every_hop(kind, settings, codec)),
-        Route::Projected => findings.extend(projected_before_nothing(kind, settings, codec)),
+        CodedSum::EveryHop => {}
+        CodedSum::Once => findings.extend(coded_on_every_hop(kind, settings, codec)),
+        CodedSum::Projected => findings.extend(projected_before_nothing(kind, settings, codec)),
     }
     if error_feedback {
         findings.extend(memory_that_grows(settings, codec));
@@ -107,10 +107,10 @@ fn no_gradients(kind: StrategyKind, settings: &Settings, codec: Codec) -> Findin
             .at_option(settings.span(STRATEGY_KIND), "sends none")
             .note("weights tolerate the error of a codec far less than gradients do");
     match codec.route() {
-        Route::EveryHop => finding.cure(
+        CodedSum::EveryHop => finding.cure(
             "take `kind = \"none\"`, or encode weights on purpose with `compression.parameters = true`",
         ),
-        Route::Once | Route::Projected => finding.cure("take `kind = \"none\"`"),
+        CodedSum::Once | CodedSum::Projected => finding.cure("take `kind = \"none\"`"),
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
             fitting.map(|codec| codec.kind().name()).collect::<Vec<_>>()
         };
         assert_eq!([compressions(&|_| true), vec!["custom"]].concat(), LOSSY);
-        assert_eq!(compressions(&|codec| codec.route() == Route::EveryHop), DENSE);
+        assert_eq!(compressions(&|codec| codec.route() == CodedSum::EveryHop), DENSE);
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn codecs_that_lose_much_encode_no_partial_sums() {
         use StrategyKind::{DSync, LocalSgd, PipeSgd, PsSync};
-        for codec in Codec::ALL.into_iter().filter(|codec| codec.route() == Route::Once) {
+        for codec in Codec::ALL.into_iter().filter(|codec| codec.route() == CodedSum::Once) {
             for collective in CollectiveKind::ALL.iter().copied() {
                 let in_rank_order = matches!(collective, CollectiveKind::Star | CollectiveKind::AllGather);
                 let refused = codes(PipeSgd, codec.kind(), collective, &[]).contains(&"R151");

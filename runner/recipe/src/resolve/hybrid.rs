@@ -9,7 +9,9 @@ use crate::resolve::training::ACCUMULATE;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{AveragedBy, Codec, Compression, FcUpdate, Layer, Model, ModuloScheme, Route, RunSpec, Strategy};
+use crate::{
+    AveragedBy, Codec, CodedSum, Compression, FcUpdate, Layer, Model, ModuloScheme, RunSpec, Strategy,
+};
 
 pub(crate) const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
@@ -137,7 +139,7 @@ fn coded_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> 
     let Compression::Coded { codec, .. } = spec.compression else { return None };
     let (what, span) = match codec {
         Codec::Quantize8Gradient => ("one range".to_owned(), settings.span(RANGE)),
-        _ if codec.route() == Route::Projected => {
+        _ if codec.route() == CodedSum::Projected => {
             (format!("the projection of `{}`", codec.name()), settings.span(COMPRESSION_KIND))
         }
         _ => return None,

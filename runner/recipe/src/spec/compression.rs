@@ -114,7 +114,7 @@ pub struct CustomCodec {
 
 /// How encoded gradients become a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum CodedSum {
     /// Partial sums are encoded anew on every hop: any all-reduce, any server.
     EveryHop,
     /// A gradient is encoded once, and its sum at most once more: the errors of more hops would be too large.
@@ -161,7 +161,7 @@ impl Codec {
     }
 
     /// How gradients under this codec become a sum.
-    pub fn route(self) -> Route {
+    pub fn route(self) -> CodedSum {
         self.profile().route
     }
 
@@ -171,9 +171,9 @@ impl Codec {
     }
 
     fn profile(self) -> CodecProfile {
-        const HOP: CodecProfile = CodecProfile { route: Route::EveryHop, biased: false };
-        const ONCE: CodecProfile = CodecProfile { route: Route::Once, biased: false };
-        const PROJECTED: CodecProfile = CodecProfile { route: Route::Projected, biased: false };
+        const HOP: CodecProfile = CodecProfile { route: CodedSum::EveryHop, biased: false };
+        const ONCE: CodecProfile = CodecProfile { route: CodedSum::Once, biased: false };
+        const PROJECTED: CodecProfile = CodecProfile { route: CodedSum::Projected, biased: false };
         match self {
             Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => HOP,
             Self::TopK { .. } | Self::Sign => CodecProfile { biased: true, ..ONCE },
@@ -210,7 +210,7 @@ impl Codec {
 
 /// What others need to know of a codec.
 struct CodecProfile {
-    route: Route,
+    route: CodedSum,
     biased: bool,
 }
 

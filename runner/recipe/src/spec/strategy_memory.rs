@@ -1,6 +1,6 @@
 //! The memory of a strategy: vectors as long as the weights that a rank holds because of how it trains.
 
-use crate::{Compression, Graph, Role, Route, Strategy, SyncVariant};
+use crate::{CodedSum, Compression, Graph, Role, Strategy, SyncVariant};
 
 impl Strategy {
     /// Vectors as long as the weights that a rank in this role holds for the strategy, beside those of every rank: weights,
@@ -84,7 +84,7 @@ impl Compression {
         match self {
             Self::None => 0,
             Self::Coded { codec, error_feedback, .. } => {
-                let projected = if codec.route() == Route::Projected { 2 } else { 0 };
+                let projected = if codec.route() == CodedSum::Projected { 2 } else { 0 };
                 projected + u64::from(error_feedback)
             }
         }

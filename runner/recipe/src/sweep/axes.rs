@@ -9,7 +9,7 @@ use crate::resolve::communication;
 use crate::spec::plan::short_name;
 use crate::text::finding::Finding;
 use crate::text::source::{Sources, Span};
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use crate::values::check::{self, Checker};
 use crate::values::leaf::Leaf;
 use crate::values::settings::Settings;
@@ -124,7 +124,7 @@ impl AxisReader<'_> {
         dimensions
     }
 
-    fn axes(&mut self, entry: &Entry) -> Vec<Axis> {
+    fn axes(&mut self, entry: &NamedItem) -> Vec<Axis> {
         let mut axes = Vec::new();
         match &entry.item.value {
             Value::Table(table) => self.walk(table, &mut Vec::new(), &mut axes),
@@ -183,7 +183,7 @@ impl AxisReader<'_> {
         }
     }
 
-    fn axis(&mut self, path: &[String], entry: &Entry, items: &[Item]) -> Option<Axis> {
+    fn axis(&mut self, path: &[String], entry: &NamedItem, items: &[Item]) -> Option<Axis> {
         let shown = path.join(".");
         if items.len() < 2 {
             let count = if items.is_empty() { "no value" } else { "one value" };
@@ -216,7 +216,7 @@ impl AxisReader<'_> {
     }
 
     /// The key's path, and the strategy it is about where it names one.
-    fn target(&mut self, path: &[String], entry: &Entry) -> Option<(String, Option<usize>)> {
+    fn target(&mut self, path: &[String], entry: &NamedItem) -> Option<(String, Option<usize>)> {
         let [first, name, rest @ ..] = path else { return Some((path.join("."), None)) };
         if first != "strategy" {
             return Some((path.join("."), None));
@@ -237,7 +237,7 @@ impl AxisReader<'_> {
         Some((lookup::join("strategy", &rest.join(".")), Some(index)))
     }
 
-    fn key(&mut self, path: &str, shown: &str, entry: &Entry) -> Option<KeyId> {
+    fn key(&mut self, path: &str, shown: &str, entry: &NamedItem) -> Option<KeyId> {
         if let Some(later) = lookup::later(path) {
             self.findings.push(
                 Finding::new("R020", format!("`{}` is not in this version", later.path))
@@ -301,7 +301,7 @@ impl AxisReader<'_> {
         }
         let before = self.findings.len();
         let mut checker = Checker::new(self.sources, self.findings);
-        let entry = Entry { name: String::new(), name_span: item.span, item: item.clone() };
+        let entry = NamedItem { name: String::new(), name_span: item.span, item: item.clone() };
         checker.value(id, path, &entry);
         let (settings, broken) = checker.finish();
         let findings = check::misplaced(&settings, &broken, &|_| Vec::new());
@@ -384,7 +384,7 @@ fn relabel(dimensions: &mut [Dimension]) {
 
 /// The tables of an array of tables, each with its place; a lone table counts as one.
 pub(crate) fn tables<'a>(
-    entry: &'a Entry,
+    entry: &'a NamedItem,
     path: &str,
     findings: &mut Vec<Finding>,
 ) -> Vec<(&'a Table, Span)> {

@@ -8,7 +8,7 @@ use crate::keys::lookup::nearest;
 use crate::sweep::axes::{AxisReader, Dimension};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use crate::values::value;
 use sha2::{Digest, Sha256};
 
@@ -152,7 +152,7 @@ impl AxisReader<'_> {
 
     /// The ranges below a table.
     fn ranges(&mut self, table: &Table, path: &mut Vec<(String, Span)>, drawn: &mut Vec<Drawn>) {
-        let own = |entry: &&Entry| !(path.is_empty() && ["draws", "seed"].contains(&entry.name.as_str()));
+        let own = |entry: &&NamedItem| !(path.is_empty() && ["draws", "seed"].contains(&entry.name.as_str()));
         for entry in table.entries.iter().filter(own).collect::<Vec<_>>() {
             path.push((entry.name.clone(), entry.name_span));
             match &entry.item.value {
@@ -191,7 +191,7 @@ impl AxisReader<'_> {
         }
     }
 
-    fn range(&mut self, table: &Table, entry: &Entry) -> Option<Range> {
+    fn range(&mut self, table: &Table, entry: &NamedItem) -> Option<Range> {
         let wrong = |title: &str, label: &str| {
             let note = "ranges: { uniform = [low, high] }, { log-uniform = [low, high] }, { integers = [low, high] }, \
                         { choice = [...] }";
@@ -292,14 +292,14 @@ fn lists(drawn: &[Drawn], points: &[Vec<Value>]) -> Table {
 fn put(table: &mut Table, path: &[(String, Span)], item: Item) {
     let [(name, span), rest @ ..] = path else { return };
     if rest.is_empty() {
-        table.entries.push(Entry { name: name.clone(), name_span: *span, item });
+        table.entries.push(NamedItem { name: name.clone(), name_span: *span, item });
         return;
     }
     if table.get(name).is_none() {
         let empty = Item { span: *span, value: Value::Table(Table::default()) };
-        table.entries.push(Entry { name: name.clone(), name_span: *span, item: empty });
+        table.entries.push(NamedItem { name: name.clone(), name_span: *span, item: empty });
     }
-    if let Some(Entry { item: Item { value: Value::Table(inner), .. }, .. }) = table.get_mut(name) {
+    if let Some(NamedItem { item: Item { value: Value::Table(inner), .. }, .. }) = table.get_mut(name) {
         put(inner, rest, item);
     }
 }

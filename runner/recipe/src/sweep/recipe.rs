@@ -13,7 +13,7 @@ use crate::sweep::axes::{self, AxisReader, Dimension};
 use crate::text::finding::Finding;
 use crate::text::load::{Loader, own_name};
 use crate::text::source::{Sources, Span};
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use crate::text::turning;
 use crate::values::check::{self, Checker};
 use crate::values::leaf::{Leaf, Typed};
@@ -166,7 +166,7 @@ impl Reader<'_> {
     }
 
     fn strategies(&mut self, table: &Table) -> Vec<StrategySetting> {
-        let none = |entry: &&Entry| matches!(&entry.item.value, Value::List(items) if items.is_empty());
+        let none = |entry: &&NamedItem| matches!(&entry.item.value, Value::List(items) if items.is_empty());
         let Some(entry) = table.get("strategy").filter(|entry| !none(entry)) else {
             self.broken = true;
             self.findings.push(
@@ -322,7 +322,7 @@ impl Reader<'_> {
         Varied { dimensions, includes, exclusions }
     }
 
-    fn exclusions(&mut self, entry: &Entry) -> Vec<Exclusion> {
+    fn exclusions(&mut self, entry: &NamedItem) -> Vec<Exclusion> {
         let tables = axes::tables(entry, "sweep.exclude", self.findings);
         tables.into_iter().filter_map(|(table, span)| self.exclusion(table, span)).collect()
     }

@@ -6,7 +6,7 @@ use crate::repeat_count::RepeatCount;
 use crate::text::finding::Finding;
 use crate::text::parse;
 use crate::text::source::{Sources, Span};
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use std::path::{Path, PathBuf};
 
 /// The most files that a recipe is made of; more is a mistake.
@@ -71,7 +71,7 @@ impl<'a> Loader<'a> {
         Some(merged)
     }
 
-    fn parents(&mut self, extends: &Entry) -> Vec<(String, Span)> {
+    fn parents(&mut self, extends: &NamedItem) -> Vec<(String, Span)> {
         let items = match &extends.item.value {
             Value::List(items) => items.as_slice(),
             _ => std::slice::from_ref(&extends.item),
@@ -141,10 +141,10 @@ impl<'a> Loader<'a> {
         let item = item(&value, value_span.source, value_span.start as usize);
         self.settle(recipe, &name, name_span);
         if let Some((rest, draws)) = name.strip_prefix("sweep.random.").zip(only_draws(recipe)) {
-            lay_below(draws, "", rest, Entry { name: String::new(), name_span, item });
+            lay_below(draws, "", rest, NamedItem { name: String::new(), name_span, item });
             return;
         }
-        self.lay(recipe, &name, Entry { name: String::new(), name_span, item });
+        self.lay(recipe, &name, NamedItem { name: String::new(), name_span, item });
     }
 
     /// Lays `--sweep key=a,b` over a recipe.
@@ -165,7 +165,7 @@ impl<'a> Loader<'a> {
         };
         self.settle(recipe, &name, name_span);
         let path = format!("sweep.axes.{name}");
-        lay_at(recipe, &path, Entry { name: String::new(), name_span, item: list });
+        lay_at(recipe, &path, NamedItem { name: String::new(), name_span, item: list });
     }
 
     /// Lays `--repeats N` or `--repeats N..M` over a recipe.
@@ -177,7 +177,7 @@ impl<'a> Loader<'a> {
         let given = [("repeats.count", Some(repeats.count)), ("repeats.at-most", repeats.at_most)];
         for (path, number) in given.into_iter().filter_map(|(path, number)| Some((path, number?))) {
             let item = Item { span, value: Value::Integer(i64::from(number)) };
-            lay_at(recipe, path, Entry { name: String::new(), name_span: span, item });
+            lay_at(recipe, path, NamedItem { name: String::new(), name_span: span, item });
         }
     }
 
@@ -228,7 +228,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn lay(&mut self, recipe: &mut Table, name: &str, entry: Entry) {
+    fn lay(&mut self, recipe: &mut Table, name: &str, entry: NamedItem) {
         let Some(rest) = name.strip_prefix("strategy.") else {
             lay_at(recipe, name, entry);
             return;
@@ -292,18 +292,18 @@ fn strategy<'a>(items: &'a mut [Item], rest: &str) -> Option<(&'a mut Table, Str
 }
 
 /// Lays an entry over a recipe at a dotted path.
-fn lay_at(recipe: &mut Table, path: &str, entry: Entry) {
+fn lay_at(recipe: &mut Table, path: &str, entry: NamedItem) {
     lay_below(recipe, "", path, entry);
 }
 
-fn lay_below(table: &mut Table, at: &str, path: &str, entry: Entry) {
-    let Entry { name_span, item, .. } = entry;
+fn lay_below(table: &mut Table, at: &str, path: &str, entry: NamedItem) {
+    let NamedItem { name_span, item, .. } = entry;
     let mut parts: Vec<&str> = path.split('.').collect();
     // A longer path names nothing, and deep trees are walked by recursion.
     parts.truncate(12);
     let mut nested = item;
     while let Some(part) = parts.pop() {
-        let entry = Entry { name: part.to_owned(), name_span, item: nested };
+        let entry = NamedItem { name: part.to_owned(), name_span, item: nested };
         nested = Item { span: name_span, value: Value::Table(Table { entries: vec![entry] }) };
     }
     if let Value::Table(over) = nested.value {
@@ -344,7 +344,7 @@ fn undraw(recipe: &mut Table, name: &str) {
         return;
     };
     let Some(entry) = sweep.get_mut("random") else { return };
-    let settings = |entry: &Entry| ["draws", "seed"].contains(&entry.name.as_str());
+    let settings = |entry: &NamedItem| ["draws", "seed"].contains(&entry.name.as_str());
     let mut remains = |item: &mut Item| match &mut item.value {
         Value::Table(table) => {
             let drawn = table.entries.iter().any(|entry| !settings(entry));

@@ -2,7 +2,7 @@
 
 use crate::text::finding::Finding;
 use crate::text::source::{Sources, Span};
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue, Error};
 
@@ -48,9 +48,9 @@ fn span(source: u32, offset: usize, range: Range<usize>) -> Span {
 }
 
 fn convert_table(table: DeTable<'_>, source: u32, offset: usize) -> Table {
-    let mut entries: Vec<Entry> = table
+    let mut entries: Vec<NamedItem> = table
         .into_iter()
-        .map(|(name, item)| Entry {
+        .map(|(name, item)| NamedItem {
             name_span: span(source, offset, name.span()),
             name: name.into_inner().into_owned(),
             item: Item {

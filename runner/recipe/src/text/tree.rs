@@ -33,12 +33,12 @@ pub(crate) enum Value {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     /// The values.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<NamedItem>,
 }
 
 /// A named value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct NamedItem {
     pub(crate) name: String,
     /// Where the name is written.
     pub(crate) name_span: Span,
@@ -118,17 +118,17 @@ impl Table {
     }
 
     /// The entry of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, name: &str) -> Option<&NamedItem> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
     /// The entry of this name.
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut NamedItem> {
         self.entries.iter_mut().find(|entry| entry.name == name)
     }
 
     /// Removes and returns the entry of this name.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<NamedItem> {
         let index = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(index))
     }
@@ -148,13 +148,13 @@ impl Table {
     }
 }
 
-fn merge_entry(existing: &mut Entry, over: Entry, path: &str) {
+fn merge_entry(existing: &mut NamedItem, over: NamedItem, path: &str) {
     existing.name_span = over.name_span;
     if let (Value::Text(kind), Value::Table(_)) = (&existing.item.value, &over.item.value)
         && lookup::is_union(path)
     {
         let kind = Item { span: existing.item.span, value: Value::Text(kind.clone()) };
-        let entry = Entry { name: "kind".to_owned(), name_span: existing.name_span, item: kind };
+        let entry = NamedItem { name: "kind".to_owned(), name_span: existing.name_span, item: kind };
         existing.item.value = Value::Table(Table { entries: vec![entry] });
     }
     match (&mut existing.item.value, over.item.value) {

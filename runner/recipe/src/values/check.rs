@@ -6,7 +6,7 @@ use crate::keys::table::KEYS;
 use crate::text::finding::Finding;
 use crate::text::parse;
 use crate::text::source::Sources;
-use crate::text::tree::{Entry, Item, Table, Value};
+use crate::text::tree::{Item, NamedItem, Table, Value};
 use crate::values::leaf::Leaf;
 use crate::values::settings::Settings;
 use crate::values::value;
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
         (self.settings, self.broken)
     }
 
-    fn entry(&mut self, entry: &Entry, path: &str, kind: Option<&str>) {
+    fn entry(&mut self, entry: &NamedItem, path: &str, kind: Option<&str>) {
         let here = lookup::join(path, &entry.name);
         let Some(id) = KeyId::of(&here) else {
             // Those of the table's own kind, if it is one.
@@ -64,7 +64,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks the value of a key that stands at `path`.
-    pub(crate) fn value(&mut self, id: KeyId, path: &str, entry: &Entry) {
+    pub(crate) fn value(&mut self, id: KeyId, path: &str, entry: &NamedItem) {
         let key = id.key();
         if key.later {
             // A key of a later version may be written down as off.
@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
     }
 
     /// An empty table asks for the defaults of its keys, where each has one.
-    fn by_defaults(&mut self, path: &str, entry: &Entry) {
+    fn by_defaults(&mut self, path: &str, entry: &NamedItem) {
         let keys: Vec<&'static Key> = lookup::children(path).filter(|key| !key.later).collect();
         let leaf = |key: &&'static Key| {
             let item = parse::value(key.default?, entry.name_span.source, 0)?;
@@ -127,7 +127,7 @@ fn is_kind_of(path: &str, kind: &str) -> bool {
     )
 }
 
-fn empty(path: &str, entry: &Entry) -> Finding {
+fn empty(path: &str, entry: &NamedItem) -> Finding {
     let keys: Vec<&str> = lookup::children(path).filter(|key| !key.later).map(Key::name).collect();
     Finding::new("R010", format!("`{path}` is empty, and would do nothing"))
         .at(entry.name_span, "which one?")
@@ -143,7 +143,7 @@ fn smallest(path: &str) -> String {
     format!("write {written} in it, for example, or leave it out")
 }
 
-fn later(path: &str, entry: &Entry) -> Finding {
+fn later(path: &str, entry: &NamedItem) -> Finding {
     let doc = lookup::find(path).map_or("", |key| key.doc);
     Finding::new("R020", format!("`{path}` is not in this version"))
         .at(entry.name_span, "a later version brings it")

@@ -3,7 +3,7 @@
 use crate::keys::key::Key;
 use crate::keys::lookup;
 use crate::text::finding::Finding;
-use crate::text::tree::{Entry, Item, Table};
+use crate::text::tree::{Item, NamedItem, Table};
 use crate::values::leaf::Typed;
 use crate::values::{unknown, value};
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Fields<'_> {
     }
 
     /// A key that other entries of the list have.
-    fn of_another_kind(&self, entry: &Entry, whose: &str) -> Option<Finding> {
+    fn of_another_kind(&self, entry: &NamedItem, whose: &str) -> Option<Finding> {
         let key = lookup::find(&lookup::join(self.path, &entry.name))?;
         Some(
             Finding::new("R012", format!("`{}` is no key{whose}", key.path))

@@ -2,11 +2,11 @@
 
 use crate::keys::lookup;
 use crate::text::finding::Finding;
-use crate::text::tree::Entry;
+use crate::text::tree::NamedItem;
 use crate::values::value;
 
 /// An unknown key, with the nearest known one.
-pub(crate) fn key(entry: &Entry, whose: &str, known: &[&str], table: &str) -> Finding {
+pub(crate) fn key(entry: &NamedItem, whose: &str, known: &[&str], table: &str) -> Finding {
     let mut known: Vec<&str> = known.to_vec();
     known.sort_unstable();
     let suggestion = lookup::nearest(&entry.name, known.iter().copied());

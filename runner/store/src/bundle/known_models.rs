@@ -1,7 +1,7 @@
 //! Which models of a bundle are those that the store knows of: a manifest is as good as the one who wrote it, but a run's book has the digest
 //! of each snapshot.
 
-use super::Place;
+use super::BundleFile;
 use super::manifest::Manifest;
 use crate::StoreError;
 use crate::sql::document::to_json;
@@ -34,11 +34,11 @@ pub(super) async fn known_models<'m>(
         .collect();
     let mut known = BTreeSet::new();
     for file in &manifest.files {
-        match (Place::of(&file.name), book.get(&file.name)) {
-            (Some(Place::Model(_)), Some(Some(digest))) if *digest != file.sha256 => {
+        match (BundleFile::of(&file.name), book.get(&file.name)) {
+            (Some(BundleFile::Model(_)), Some(Some(digest))) if *digest != file.sha256 => {
                 return Ok(Err(OtherModel { name: file.name.clone() }));
             }
-            (Some(Place::Model(_)), Some(_)) => {
+            (Some(BundleFile::Model(_)), Some(_)) => {
                 known.insert(file.name.as_str());
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! What a bundle says of itself in its first file.
 
 use super::error::BundleError;
-use super::{FORMAT, LONGEST_JOURNALS, Place};
+use super::{BundleFile, FORMAT, LONGEST_JOURNALS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -91,20 +91,21 @@ impl Manifest {
         let mut names = BTreeSet::new();
         let mut journals = BTreeSet::new();
         for file in &self.files {
-            let Some(place) = Place::of(&file.name) else {
+            let Some(place) = BundleFile::of(&file.name) else {
                 return Some(format!("it has a file {:?}, which is none of a sweep's", cut(&file.name)));
             };
             if file.size > place.longest() {
                 return Some(format!("its {} would have {} bytes", file.name, file.size));
             }
-            if let Place::Journal(sweep) = place {
+            if let BundleFile::Journal(sweep) = place {
                 journals.insert(sweep);
             }
             if !names.insert(&file.name) {
                 return Some(format!("it has {} twice", file.name));
             }
         }
-        let is_journal = |file: &BundledFile| matches!(Place::of(&file.name), Some(Place::Journal(_)));
+        let is_journal =
+            |file: &BundledFile| matches!(BundleFile::of(&file.name), Some(BundleFile::Journal(_)));
         let held = self
             .files
             .iter()

@@ -39,7 +39,7 @@ const LONGEST_JOURNALS: u64 = 1 << 30;
 
 /// What a file of a bundle is, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place<'a> {
+enum BundleFile<'a> {
     /// The journal of this sweep.
     Journal(&'a str),
     /// The event log of an attempt.
@@ -55,7 +55,7 @@ struct OfAttempt<'a> {
     number: u32,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BundleFile<'a> {
     /// `None` for every name that no driver gives to a file.
     fn of(name: &'a str) -> Option<Self> {
         let parts: Vec<&str> = name.split('/').collect();
@@ -117,10 +117,13 @@ mod tests {
     fn only_names_that_a_driver_gives_have_a_place() {
         let (sweep, run) = ("01JD0QV1CKSTARR0000000000A", "01JD0QV1CKSTARR0000000000B");
         assert!(is_id(sweep) && is_id(run) && !is_id(&sweep.replace('S', "U")));
-        assert_eq!(Place::of(&format!("runs/sweep-{sweep}.jsonl")), Some(Place::Journal(sweep)));
+        assert_eq!(BundleFile::of(&format!("runs/sweep-{sweep}.jsonl")), Some(BundleFile::Journal(sweep)));
         let of = OfAttempt { run, number: 12 };
-        assert_eq!(Place::of(&format!("runs/{run}/12/events.mpk.gz")), Some(Place::Log(of.clone())));
-        assert_eq!(Place::of(&format!("runs/{run}/12/snapshots/a-1.f32")), Some(Place::Model(of)));
+        assert_eq!(
+            BundleFile::of(&format!("runs/{run}/12/events.mpk.gz")),
+            Some(BundleFile::Log(of.clone()))
+        );
+        assert_eq!(BundleFile::of(&format!("runs/{run}/12/snapshots/a-1.f32")), Some(BundleFile::Model(of)));
         for hostile in [
             "",
             "/",
@@ -145,7 +148,7 @@ mod tests {
             &format!("runs/{run}/1/snapshots/{}", "a".repeat(101)),
             &format!("runs/{run}/1/snapshots/a/b"),
         ] {
-            assert_eq!(Place::of(hostile), None, "{hostile}");
+            assert_eq!(BundleFile::of(hostile), None, "{hostile}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Moves what was unpacked to its place in a store. Each move is one step, and the journal comes last: without it, what lies there is no
 //! part of the store, and the next import of the same bundle takes it as it is.
 
-use super::Place;
+use super::BundleFile;
 use super::manifest::Manifest;
 use crate::{StoreError, layout};
 use std::collections::BTreeSet;
@@ -29,10 +29,10 @@ pub(super) fn move_in(
     let Taken { sweeps, runs, models } = taken;
     let (mut files, mut journals) = (Vec::new(), Vec::new());
     for file in &manifest.files {
-        match Place::of(&file.name) {
-            Some(Place::Journal(sweep)) if sweeps.contains(sweep) => journals.push(&file.name),
-            Some(Place::Log(of)) if runs.contains(of.run) => files.push(&file.name),
-            Some(Place::Model(_)) if models.contains(file.name.as_str()) => files.push(&file.name),
+        match BundleFile::of(&file.name) {
+            Some(BundleFile::Journal(sweep)) if sweeps.contains(sweep) => journals.push(&file.name),
+            Some(BundleFile::Log(of)) if runs.contains(of.run) => files.push(&file.name),
+            Some(BundleFile::Model(_)) if models.contains(file.name.as_str()) => files.push(&file.name),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::error::BundleError;
 use super::manifest::{BundledFile, BundledSweep, Manifest};
-use super::{FORMAT, MANIFEST, Place, is_plain};
+use super::{BundleFile, FORMAT, MANIFEST, is_plain};
 use crate::layout::{self, RUNS};
 use crate::sql::document::to_json;
 use crate::{EventLog, Selection, Store, StoreError};
@@ -161,7 +161,7 @@ impl Store {
     fn source(&self, path: PathBuf) -> Result<Source, BundleError> {
         let unbundled = |reason: String| BundleError::Unbundled { path: path.clone(), reason };
         let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str).map(str::to_owned);
-        let name = name.filter(|name| Place::of(name).is_some());
+        let name = name.filter(|name| BundleFile::of(name).is_some());
         let name = name.ok_or_else(|| unbundled("its name is none that a driver gives".to_owned()))?;
         let read = || -> io::Result<BundledFile> {
             let mut digest = Digesting { inner: io::sink(), digest: Sha256::new(), bytes: 0 };

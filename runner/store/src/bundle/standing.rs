@@ -4,7 +4,7 @@ use super::content::Content;
 use super::error::BundleError;
 use super::manifest::Manifest;
 use super::pack::{digest_of, whole_journal};
-use super::{OfAttempt, Place};
+use super::{BundleFile, OfAttempt};
 use crate::layout;
 use crate::sql::document::{from_json, to_json};
 use crate::{RunId, StoreError};
@@ -101,7 +101,9 @@ impl Looked<'_> {
     /// Logs in the store must be those of the bundle: they may have come by an import that was interrupted.
     fn same_files(&self, content: &Content, missing: Missing) -> Result<(), BundleError> {
         for file in &self.manifest.files {
-            let Some(Place::Log(OfAttempt { run, number })) = Place::of(&file.name) else { continue };
+            let Some(BundleFile::Log(OfAttempt { run, number })) = BundleFile::of(&file.name) else {
+                continue;
+            };
             if !content.logs.contains_key(&(run.to_owned(), number)) {
                 continue;
             }

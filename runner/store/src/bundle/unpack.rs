@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::error::BundleError;
 use super::manifest::{self, BundledFile, Manifest, cut};
-use super::{MANIFEST, OfAttempt, Place};
+use super::{BundleFile, MANIFEST, OfAttempt};
 use flate2::bufread::GzDecoder;
 use recipe::hex;
 use sha2::{Digest, Sha256};
@@ -97,14 +97,14 @@ impl Reading<'_> {
                     format!("{} has {} bytes, and the manifest says {}", file.name, entry.size(), file.size);
                 return Err(self.damaged(what));
             }
-            match Place::of(&file.name) {
-                Some(Place::Journal(sweep)) => {
+            match BundleFile::of(&file.name) {
+                Some(BundleFile::Journal(sweep)) => {
                     contents.push(self.journal(&mut entry, file, sweep)?);
                     // What compressed logs come to.
                     let logs = contents.iter().flat_map(|content| content.logs.values());
                     self.fits(logs.fold(bytes, |sum, log| sum.saturating_add(*log)), room)?;
                 }
-                Some(Place::Log(attempt) | Place::Model(attempt)) => {
+                Some(BundleFile::Log(attempt) | BundleFile::Model(attempt)) => {
                     self.listed(&contents, file, &attempt)?;
                     self.copied(&mut entry, file)?;
                 }

@@ -8,7 +8,7 @@ const STRETCHES: u64 = 128;
 
 /// A loss and its step. Of equal losses the earliest counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct LossAt {
     loss: f64,
     step: u64,
 }
@@ -16,16 +16,16 @@ struct Place {
 /// The extremes of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
-    lowest: Place,
-    highest: Place,
+    lowest: LossAt,
+    highest: LossAt,
 }
 
 impl Stretch {
     fn merged(self, other: Self) -> Self {
         let lower =
-            |one: Place, two: Place| one.loss.total_cmp(&two.loss).then(one.step.cmp(&two.step)).is_lt();
+            |one: LossAt, two: LossAt| one.loss.total_cmp(&two.loss).then(one.step.cmp(&two.step)).is_lt();
         let higher =
-            |one: Place, two: Place| two.loss.total_cmp(&one.loss).then(one.step.cmp(&two.step)).is_lt();
+            |one: LossAt, two: LossAt| two.loss.total_cmp(&one.loss).then(one.step.cmp(&two.step)).is_lt();
         Self {
             lowest: if lower(other.lowest, self.lowest) { other.lowest } else { self.lowest },
             highest: if higher(other.highest, self.highest) { other.highest } else { self.highest },
@@ -58,7 +58,7 @@ impl LossExtremes {
             self.not_finite = Some(self.not_finite.map_or(step, |first| first.min(step)));
             return;
         }
-        let place = Place { loss, step };
+        let place = LossAt { loss, step };
         self.merge(step >> self.width, Stretch { lowest: place, highest: place });
     }
 

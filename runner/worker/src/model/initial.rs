@@ -15,7 +15,7 @@ pub fn initial_weights(model: &LayeredModel, seed: u64) -> Vector {
     let drawing = Drawing::of(model, seed);
     let trained = model.layers.iter().filter(|layer| !matches!(layer.layer, Layer::Frozen { .. }));
     for layer in trained {
-        drawing.fill(layer, Place::Elsewhere, &mut weights);
+        drawing.fill(layer, BranchPosition::Elsewhere, &mut weights);
     }
     Vector::from(weights)
 }
@@ -24,7 +24,7 @@ pub fn initial_weights(model: &LayeredModel, seed: u64) -> Vector {
 pub(super) fn initial_weights_of(model: &LayeredModel, place: usize, seed: u64) -> Vec<f32> {
     let mut weights = Vec::new();
     if let Some(layer) = model.layers.get(place) {
-        Drawing::of(model, seed).fill(layer, Place::Elsewhere, &mut weights);
+        Drawing::of(model, seed).fill(layer, BranchPosition::Elsewhere, &mut weights);
     }
     weights
 }
@@ -47,7 +47,7 @@ struct Drawing {
 
 /// Where a layer is in the model.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BranchPosition {
     /// It is the last with weights in the branch of a residual block: its result is added to the block's input.
     EndOfBranch,
     Elsewhere,
@@ -68,7 +68,7 @@ impl Drawing {
         Self { init: model.init, seed, blocks: residual_blocks(&model.layers) }
     }
 
-    fn fill(self, layer: &PlacedLayer, place: Place, weights: &mut Vec<f32>) {
+    fn fill(self, layer: &PlacedLayer, place: BranchPosition, weights: &mut Vec<f32>) {
         match layer.layer {
             Layer::Linear { .. }
             | Layer::Conv { .. }
@@ -89,16 +89,24 @@ impl Drawing {
                     .iter()
                     .rposition(|inner| inner.parameters.iter().any(|parameter| parameter.matrix().is_some()));
                 for (number, inner) in branch.iter().enumerate() {
-                    let place = if Some(number) == last { Place::EndOfBranch } else { Place::Elsewhere };
+                    let place = if Some(number) == last {
+                        BranchPosition::EndOfBranch
+                    } else {
+                        BranchPosition::Elsewhere
+                    };
                     self.fill(inner, place, weights);
                 }
-                layer.paths.shortcut.iter().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
+                layer
+                    .paths
+                    .shortcut
+                    .iter()
+                    .for_each(|inner| self.fill(inner, BranchPosition::Elsewhere, weights));
             }
             Layer::Block { .. }
             | Layer::Branches { .. }
             | Layer::Frozen { .. }
             | Layer::AuxiliaryHead { .. } => {
-                layer.paths.layers().for_each(|inner| self.fill(inner, Place::Elsewhere, weights));
+                layer.paths.layers().for_each(|inner| self.fill(inner, BranchPosition::Elsewhere, weights));
             }
             Layer::MaxPool { .. }
             | Layer::AvgPool { .. }
@@ -113,7 +121,7 @@ impl Drawing {
         }
     }
 
-    fn draw(self, layer: &PlacedLayer, place: Place, weights: &mut Vec<f32>) {
+    fn draw(self, layer: &PlacedLayer, place: BranchPosition, weights: &mut Vec<f32>) {
         let mut draws = stream::keyed(self.seed, &format!("init {}", layer.name), &[]);
         let last = layer.parameters.iter().rposition(|parameter| parameter.matrix().is_some());
         let mut inputs = 1;
@@ -123,7 +131,10 @@ impl Drawing {
                 (_, Some((_, own))) => {
                     inputs = own;
                     // The last map of an attention is the one behind its heads.
-                    self.of_weight(inputs as f32, if Some(number) == last { place } else { Place::Elsewhere })
+                    self.of_weight(
+                        inputs as f32,
+                        if Some(number) == last { place } else { BranchPosition::Elsewhere },
+                    )
                 }
                 // A bias has as many inputs as the weight before it.
                 (_, None) => self.of_bias(inputs as f32),
@@ -144,14 +155,16 @@ impl Drawing {
         }
     }
 
-    fn of_weight(self, inputs: f32, place: Place) -> Rule {
+    fn of_weight(self, inputs: f32, place: BranchPosition) -> Rule {
         match self.init {
             Init::Pytorch => Rule::Uniform(1.0 / inputs.sqrt()),
             Init::Xavier => Rule::Uniform((3.0 / inputs).sqrt()),
             Init::Kaiming => Rule::Uniform((6.0 / inputs).sqrt()),
             Init::Gpt2 => match place {
-                Place::EndOfBranch => Rule::Normal(GPT2_DEVIATION / (self.blocks.max(1) as f32).sqrt()),
-                Place::Elsewhere => Rule::Normal(GPT2_DEVIATION),
+                BranchPosition::EndOfBranch => {
+                    Rule::Normal(GPT2_DEVIATION / (self.blocks.max(1) as f32).sqrt())
+                }
+                BranchPosition::Elsewhere => Rule::Normal(GPT2_DEVIATION),
             },
         }
     }

@@ -243,7 +243,7 @@ const NUMBERS: &[Numbers] = &[
 
 /// Where a model is tested.
 #[derive(PartialEq, Eq)]
-enum Place {
+enum TestedIn {
     /// Here, on images of 3 x 32 x 32.
     Images,
     /// In `imagenet`.
@@ -256,7 +256,7 @@ enum Place {
     Elsewhere,
 }
 
-fn place(kind: ModelKind) -> Place {
+fn place(kind: ModelKind) -> TestedIn {
     match kind {
         ModelKind::Softmax
         | ModelKind::MnistMlp
@@ -269,18 +269,18 @@ fn place(kind: ModelKind) -> Place {
         | ModelKind::VggCifar
         | ModelKind::Cifar100Cnn
         | ModelKind::AlexnetCifar
-        | ModelKind::VggSplitbrain => Place::Images,
-        ModelKind::Alexnet | ModelKind::Googlenet => Place::Pictures,
-        ModelKind::Gpt | ModelKind::TextCnn => Place::Texts,
-        ModelKind::Cifar100Convex => Place::Drawn,
-        ModelKind::Sequential | ModelKind::Torchscript => Place::Elsewhere,
+        | ModelKind::VggSplitbrain => TestedIn::Images,
+        ModelKind::Alexnet | ModelKind::Googlenet => TestedIn::Pictures,
+        ModelKind::Gpt | ModelKind::TextCnn => TestedIn::Texts,
+        ModelKind::Cifar100Convex => TestedIn::Drawn,
+        ModelKind::Sequential | ModelKind::Torchscript => TestedIn::Elsewhere,
     }
 }
 
 #[test]
 fn each_model_has_its_numbers() {
     let with_numbers: Vec<ModelKind> = NUMBERS.iter().map(|numbers| numbers.kind).collect();
-    let wanted = ModelKind::ALL.iter().copied().filter(|kind| place(*kind) == Place::Images);
+    let wanted = ModelKind::ALL.iter().copied().filter(|kind| place(*kind) == TestedIn::Images);
     assert_eq!(with_numbers, wanted.collect::<Vec<_>>());
 }
 
@@ -383,9 +383,9 @@ fn the_last_layer_of_the_convex_model_has_the_scores_and_the_gradient_of_the_who
 fn halves_of_a_batch_have_the_gradient_of_the_whole() {
     for kind in ModelKind::ALL {
         let (model, data) = match place(*kind) {
-            Place::Images | Place::Drawn => on(*kind, |folder| images(folder, 4)),
-            Place::Pictures => on(*kind, pictures),
-            Place::Texts | Place::Elsewhere => continue,
+            TestedIn::Images | TestedIn::Drawn => on(*kind, |folder| images(folder, 4)),
+            TestedIn::Pictures => on(*kind, pictures),
+            TestedIn::Texts | TestedIn::Elsewhere => continue,
         };
         if model.layers.iter().any(recipe::PlacedLayer::looks_across_batch) {
             continue;

@@ -33,7 +33,7 @@ const CODINGS: [(&str, &str); 2] = [("none", "none"), ("truncate16", "fp16")];
 /// Gives each its turns and lays the results side by side.
 pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -> Result<Table> {
     random_images(&peers.folder().join("cifar-10"))?;
-    let place = Place::make(peers)?;
+    let place = NamespaceLab::make(peers)?;
     println!(
         "1 Gbit/s of payload ({BANDWIDTH} bytes/s) per worker and direction: tbf at {} bit/s of frames, burst {BURST}\n",
         frame_rate()
@@ -50,7 +50,7 @@ pub(super) fn measure(workspace: &Workspace, peers: &Peers, turns: &mut Turns) -
 }
 
 /// The namespaces, and the way into them.
-struct Place {
+struct NamespaceLab {
     _spaces: Namespaces,
     /// A program in the place of `ssh`, which enters a namespace.
     enter: PathBuf,
@@ -58,7 +58,7 @@ struct Place {
     cache: PathBuf,
 }
 
-impl Place {
+impl NamespaceLab {
     fn make(peers: &Peers) -> Result<Self> {
         let enter = peers.folder().join("enter");
         // The host's name is that of its namespace and ends with its rank.

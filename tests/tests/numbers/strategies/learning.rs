@@ -1,7 +1,7 @@
 //! Whether a run learns, and as much as it should.
 
 use super::{Arm, Ran};
-use recipe::{Compression, Route, Strategy};
+use recipe::{CodedSum, Compression, Strategy};
 
 /// The largest share of the loss that may be left. A quarter of the right step leaves 0.745, and no step all of it.
 const LEARNED: f64 = 0.5;
@@ -32,7 +32,7 @@ pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
     // The codes that lose little.
     let exact = match ran.spec.compression {
         Compression::None => true,
-        Compression::Coded { codec, .. } => codec.route() == Route::EveryHop,
+        Compression::Coded { codec, .. } => codec.route() == CodedSum::EveryHop,
     };
     if !follows || !exact || MEASURES[1..].iter().any(|measure| ran.is(*measure)) {
         return vec![];

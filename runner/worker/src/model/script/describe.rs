@@ -155,7 +155,7 @@ impl Trial<'_> {
         let mut x = examples(input).map_err(|error| self.failed(&error))?;
         let mut found = Vec::new();
         for callee in callees {
-            let place = if found.is_empty() { Place::Lowest } else { Place::AboveOthers };
+            let place = if found.is_empty() { LayerPosition::Lowest } else { LayerPosition::AboveOthers };
             let (layer, y) = self.layer(callee, &x, place)?;
             found.push(layer);
             x = y;
@@ -169,11 +169,13 @@ impl Trial<'_> {
     }
 
     /// Runs a layer, and finds the tensors that it is trained by.
-    fn layer(&self, callee: Callee, x: &Tensor, place: Place) -> Result<(Found, Tensor), ModelError> {
+    fn layer(&self, callee: Callee, x: &Tensor, place: LayerPosition) -> Result<(Found, Tensor), ModelError> {
         let Callee { name, children } = callee;
         let failed = |error: TchError| self.failed(&error);
-        let x =
-            x.f_detach().and_then(|x| x.f_set_requires_grad(place == Place::AboveOthers)).map_err(failed)?;
+        let x = x
+            .f_detach()
+            .and_then(|x| x.f_set_requires_grad(place == LayerPosition::AboveOthers))
+            .map_err(failed)?;
         let own = own(&x).map_err(failed)?;
         let (y, kept) = kept_bytes(|| call(&self.module, &name, &children, &own));
         let y = y.map_err(failed)?;
@@ -202,9 +204,9 @@ impl Trial<'_> {
         name: &str,
         x: &Tensor,
         y: &Tensor,
-        place: Place,
+        place: LayerPosition,
     ) -> Result<Vec<Parameter>, ModelError> {
-        let first = place == Place::Lowest;
+        let first = place == LayerPosition::Lowest;
         let failed = |error: TchError| self.failed(&error);
         let named = self.module.parameters().map_err(failed)?;
         let named: Vec<(String, Tensor)> =
@@ -362,7 +364,7 @@ fn close(one: &Tensor, other: &Tensor) -> Result<bool, TchError> {
 
 /// Where a layer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LayerPosition {
     Lowest,
     AboveOthers,
 }
