@@ -8,7 +8,7 @@
 //! all-reduce bakeoff ranks=2 bytes=4096 us=61.0 mean=64.2 wait=0.61 transfer=0.02 encode=0.01 add=0.01 send=0.30 cpu=0.71
 //! ```
 //!
-//! `us` is the median on rank 0 of the time from a barrier to the sum, `mean` their mean; the shares are of that time, the mean
+//! `us` is the median on rank 0 of the time from a barrier to the sum, `mean` the mean of these times; the shares are of that time, the mean
 //! over all ranks; `cpu` is the processor time of all ranks together, divided by the time and the number of cores
 //! that they could have used.
 

@@ -36,11 +36,11 @@ pub struct SweepRows {
     pub runs: Vec<RunRow>,
 }
 
-/// What a recipe's repository was at.
+/// The commit of a recipe's repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(String, bool)", into = "(String, bool)")]
 pub struct Commit {
-    /// In hexadecimal.
+    /// In hexadecimal; of joined sweeps, those of all.
     pub hash: String,
     /// Whether files had changed since.
     pub is_changed: bool,

@@ -133,7 +133,7 @@ pub(super) struct TimesLost {
 
 /// The axis that decides most often whether lines have a time: no ratio of times counts those that have none.
 pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<TimesLost> {
-    let losses = (0..axes.ordered.len()).filter_map(|axis| {
+    let lost_by_axis = (0..axes.ordered.len()).filter_map(|axis| {
         let alike = alike(ways, axis);
         let between = |[with, without]: [usize; 2]| {
             let at = |line: &BTreeMap<usize, Option<f64>>| {
@@ -147,12 +147,12 @@ pub(super) fn most_lost(ways: &[Way], axes: &Axes) -> Option<TimesLost> {
         let both = |pair: [usize; 2]| [pair, [pair[1], pair[0]]];
         pairs(axes, axis).into_iter().flat_map(both).filter_map(between).reduce(more)
     });
-    losses.reduce(more)
+    lost_by_axis.reduce(more)
 }
 
 /// The one with more lines lost, of as many the one with the larger share of them.
 fn more(most: TimesLost, next: TimesLost) -> TimesLost {
-    let size = |loss: &TimesLost| (loss.lost, std::cmp::Reverse(loss.of));
+    let size = |times: &TimesLost| (times.lost, std::cmp::Reverse(times.of));
     if size(&next) > size(&most) { next } else { most }
 }
 

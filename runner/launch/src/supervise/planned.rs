@@ -73,8 +73,8 @@ impl Supervisor {
         };
         let dropped = self.dropped_links().any(is_between);
         let role = |rank: Rank| self.rules.roles.get(rank.index()).copied().unwrap_or(Role::Worker);
-        let loss = self.rules.strategy.lost_with_link(link.map(|rank| (rank.0, role(rank))));
-        let parts = dropped && loss == LostWithLink::Link;
+        let lost = self.rules.strategy.lost_with_link(link.map(|rank| (rank.0, role(rank))));
+        let parts = dropped && lost == LostWithLink::Link;
         if let Some(state) = self.ranks.get_mut(rank.index()).filter(|_| parts) {
             state.parted.insert(peer);
         }

@@ -201,8 +201,9 @@ impl Inbox {
             let waiting = &mut arrived.kinds[kind as usize].waiting;
             let until = *watch_until.get_or_insert_with(|| begin + waiting.watch.begin_wait());
             if Instant::now() < until {
+                let yield_core = waiting.watch.yield_core;
                 drop(arrived);
-                if watch(bell, seen, until) == WatchEnd::LongYield {
+                if watch(bell, seen, until, yield_core) == WatchEnd::LongYield {
                     self.lock().kinds[kind as usize].waiting.watch.note_long_yield();
                 }
                 continue;
@@ -212,6 +213,11 @@ impl Inbox {
             bell.sleep(seen, left);
             self.lock().kinds[kind as usize].waiting.leave(bell);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn watch_time(&self) -> std::time::Duration {
+        self.lock().kinds[Kind::Ask as usize].waiting.watch.begin_wait()
     }
 
     fn gone(&self, peer: Rank, wanted: Wanted) -> StepError {
@@ -228,6 +234,7 @@ mod tests {
     use super::super::window::{WINDOW, cost};
     use super::*;
     use bytes::Bytes;
+    use std::cell::RefCell;
     use std::sync::Arc;
     use std::thread;
     use std::time::Duration;
@@ -289,6 +296,57 @@ mod tests {
             let (envelope, _) = inbox.take_any(Kind::Ask, Senders::Everyone).unwrap();
             assert_eq!((envelope.from, envelope.tag), (Rank(from), tag(step)));
         }
+    }
+
+    thread_local! {
+        /// An inbox to which a message of rank 1 comes while a lane of this thread yields.
+        static YIELDED_FROM: RefCell<Option<Arc<Inbox>>> = const { RefCell::new(None) };
+    }
+
+    fn deliver_while_yielding() {
+        if let Some(inbox) = YIELDED_FROM.take() {
+            inbox.deliver(envelope(1, 1, 1));
+        }
+    }
+
+    /// Waits that begin with sleep: those to come, and those after the next long yield.
+    fn sleeping(inbox: &Inbox) -> [u32; 2] {
+        let watch = &inbox.lock().kinds[Kind::Ask as usize].waiting.watch;
+        [watch.sleeping_waits, watch.after_next]
+    }
+
+    fn yielding(inbox: &Inbox, yield_core: fn()) {
+        inbox.lock().kinds[Kind::Ask as usize].waiting.watch.yield_core = yield_core;
+    }
+
+    #[test]
+    fn a_lane_watches_its_bell_and_sleeps_at_once_after_a_long_yield() {
+        let limits = Limits { patience: Duration::from_millis(20), ..LIMITS };
+        let inbox = Arc::new(Inbox::new(ME, 2, limits).watching());
+        let in_vain = || assert!(matches!(inbox.take(Rank(1), tag(1)), Err(StepError::Silent { .. })));
+        yielding(&inbox, || thread::sleep(Duration::from_millis(1)));
+        in_vain();
+        assert_eq!(sleeping(&inbox), [64, 128]);
+        yielding(&inbox, || panic!("this wait begins with sleep"));
+        (0..3).for_each(|_| in_vain());
+        assert_eq!(sleeping(&inbox), [61, 128], "one less for each wait");
+
+        let ends_without_sleep = || {
+            inbox.lock().kinds[Kind::Ask as usize].waiting.watch = BellWatch {
+                after_next: 128,
+                yield_core: deliver_while_yielding,
+                ..BellWatch::in_shared_memory()
+            };
+            YIELDED_FROM.set(Some(inbox.clone()));
+            assert!(inbox.take(Rank(1), tag(1)).is_ok());
+            sleeping(&inbox) == [0, 127]
+        };
+        // The system may interrupt a yield.
+        assert!((0..100).any(|_| ends_without_sleep()), "the message comes while the lane watches");
+
+        let of_sockets = Inbox::new(ME, 2, limits);
+        yielding(&of_sockets, || panic!("it sleeps at once"));
+        assert!(of_sockets.take(Rank(1), tag(1)).is_err());
     }
 
     #[test]

@@ -213,3 +213,40 @@ impl Transport for Handle {
         Ok(envelope)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::window::WINDOW;
+    use super::*;
+    use crate::shared_memory::Size;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Nanos {
+            Nanos(0)
+        }
+        fn spend(&self, _: record::Work) {}
+    }
+
+    impl Arrivals for Still {
+        fn arrived(&self, _: Rank, _: Tag, _: usize, _: Option<Nanos>) {}
+    }
+
+    #[test]
+    fn lanes_watch_their_bells_where_peers_ring_them() {
+        let watches = |arrivals: Option<Arc<dyn Arrivals>>, shares: bool| {
+            let size = Size { packets: 1 << 20, smallest: 100 };
+            let sharing = shares.then(|| Sharing::new(Rank(0), 2, size).unwrap());
+            let terms = Terms { clock: Arc::new(Still), arrivals, window: WINDOW, sharing };
+            let (shared, ..) = Shared::new(Rank(0), 2, Duration::from_secs(1), terms);
+            !shared.inbox.watch_time().is_zero()
+        };
+        assert!(watches(None, true));
+        assert!(
+            !watches(Some(Arc::new(Still)), true),
+            "an emulated card sends all announcements through the socket"
+        );
+        assert!(!watches(None, false));
+    }
+}

@@ -1,6 +1,7 @@
 //! Which ranks of a run exchange messages, and what the run loses with the link between two of them.
 
 use crate::{Collective, Graph, ReduceOrder, Role, RunSpec, Schedule, StepPace, Strategy};
+use std::cell::OnceCell;
 use std::time::Duration;
 
 /// How long a rank waits for a peer from which nothing comes: longer than anything takes that works, apart from what the recipe makes
@@ -42,29 +43,7 @@ impl RunSpec {
 
     /// Its links that carry messages.
     pub fn used_links(&self) -> UsedLinks<'_> {
-        let workers = self.cluster.workers() as usize;
-        let graph = match self.strategy {
-            Strategy::DPsgd { topology, .. } => Some(Graph::new(topology, workers)),
-            Strategy::AdPsgd { topology, .. } => Some(Graph::bipartite(topology, workers)),
-            Strategy::PsSync
-            | Strategy::DSync
-            | Strategy::PipeSgd { .. }
-            | Strategy::LocalSgd { .. }
-            | Strategy::Slowmo { .. }
-            | Strategy::AsyncSgd { .. }
-            | Strategy::AsyncMsgd { .. }
-            | Strategy::HogwildSgd { .. }
-            | Strategy::EasgdOriginal { .. }
-            | Strategy::EasgdAsync { .. }
-            | Strategy::MeasgdAsync { .. }
-            | Strategy::EasgdHogwild { .. }
-            | Strategy::EasgdSync { .. }
-            | Strategy::Eamsgd { .. }
-            | Strategy::Sgp
-            | Strategy::Gmp { .. }
-            | Strategy::Custom { .. } => None,
-        };
-        UsedLinks { spec: self, graph }
+        UsedLinks { spec: self, graph: OnceCell::new() }
     }
 
     /// Whether workers agree on a plan during the first steps.
@@ -83,11 +62,15 @@ impl RunSpec {
 /// The links of a run that carry messages once training has begun.
 pub struct UsedLinks<'a> {
     spec: &'a RunSpec,
-    /// Of a strategy that gossips.
-    graph: Option<Graph>,
+    /// Of a strategy that gossips, once it is asked for.
+    graph: OnceCell<Graph>,
 }
 
 impl UsedLinks<'_> {
+    fn workers(&self) -> usize {
+        self.spec.cluster.workers() as usize
+    }
+
     /// Whether the link between two ranks does; `None` where only the strategy's code knows.
     pub fn carries(&self, link: [u32; 2]) -> Option<bool> {
         let [one, other] = link;
@@ -122,8 +105,13 @@ impl UsedLinks<'_> {
             | Strategy::Eamsgd { .. } => Some(false),
             // The first worker counts the samples of all.
             Strategy::AdPsgd { .. } if one == 0 || other == 0 => Some(true),
-            Strategy::DPsgd { .. } | Strategy::AdPsgd { .. } => {
-                self.graph.as_ref().map(|graph| graph.joins(one, other))
+            Strategy::DPsgd { topology, .. } => {
+                let graph = self.graph.get_or_init(|| Graph::new(*topology, self.workers()));
+                Some(graph.joins(one, other))
+            }
+            Strategy::AdPsgd { topology, .. } => {
+                let graph = self.graph.get_or_init(|| Graph::bipartite(*topology, self.workers()));
+                Some(graph.joins(one, other))
             }
             Strategy::DSync
             | Strategy::PipeSgd { .. }
@@ -137,7 +125,7 @@ impl UsedLinks<'_> {
 
     /// Whether an all-reduce over all workers sends anything between two of them.
     fn all_reduce_exchanges(&self, one: usize, other: usize) -> Option<bool> {
-        let workers = self.spec.cluster.workers() as usize;
+        let workers = self.workers();
         let apart = one.abs_diff(other);
         let are_neighbours = apart == 1 || apart + 1 == workers;
         match self.spec.communication.collective {

@@ -146,7 +146,7 @@ impl From<PortRange> for (u16, u16) {
 /// How the driver uses machines: no part of a run's identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSettings {
-    /// The ports that doors may listen at; without it the system chooses.
+    /// The ports that doors may listen at; without them the system chooses.
     pub ports: Option<PortRange>,
     /// Whether data sets are copied to machines that lack them.
     pub copy_data: bool,
