@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     match job.as_slice() {
         ["one-way", bytes, repeats] => one_way(&link, rank, bytes.parse()?, repeats.parse()?)?,
         ["ring", bytes, repeats] => {
-            ring(&link, Participant { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?
+            ring(&link, Participant { me: rank, ranks }, bytes.parse()?, repeats.parse()?)?;
         }
         ["d-sync", weights, steps] => {
             d_sync(&link, Participant { me: rank, ranks }, weights.parse()?, steps.parse()?)?;

@@ -332,11 +332,9 @@ mod tests {
         assert_eq!(sleeping(&inbox), [61, 128], "one less for each wait");
 
         let ends_without_sleep = || {
-            inbox.lock().kinds[Kind::Ask as usize].waiting.watch = BellWatch {
-                after_next: 128,
-                yield_core: deliver_while_yielding,
-                ..BellWatch::in_shared_memory()
-            };
+            let mut watch = BellWatch::in_shared_memory();
+            (watch.after_next, watch.yield_core) = (128, deliver_while_yielding);
+            inbox.lock().kinds[Kind::Ask as usize].waiting.watch = watch;
             YIELDED_FROM.set(Some(inbox.clone()));
             assert!(inbox.take(Rank(1), tag(1)).is_ok());
             sleeping(&inbox) == [0, 127]
