@@ -24,7 +24,7 @@ pub(crate) use ended::Ended;
 pub(crate) use folder::{JobFolder, JobNote, Receipt, Ticket, all, jobs_of};
 pub(crate) use options::{Options, Shape};
 pub(crate) use poll::{Fate, Queue, Wanted, When};
-pub(crate) use slurm::{QueuedJob, ended_allocation, standings};
+pub(crate) use slurm::{QueuedJob, ended_allocation, queued_jobs};
 
 use clap::ValueEnum;
 

@@ -111,7 +111,7 @@ impl Queue {
         let jobs = jobs_of(store);
         // Before the first look: an earlier driver may have submitted more until then.
         let alone = alone(&jobs)?;
-        let first = slurm::standings().await.map_err(|error| {
+        let first = slurm::queued_jobs().await.map_err(|error| {
             Failure::new(Exit::Preflight, format!("`squeue` does not list the queue: {error}"))
                 .cure("see whether `squeue --me` works, and run the same command again")
         })?;
@@ -371,7 +371,7 @@ async fn keep_looking(looks: watch::Sender<Look>) {
     while !looks.is_closed() {
         tokio::time::sleep(PACE).await;
         let asked = Instant::now();
-        match slurm::standings().await {
+        match slurm::queued_jobs().await {
             Ok(jobs) => looks.send_replace(Look { asked, jobs, silent: None }),
             Err(error) => {
                 let mut last = looks.borrow().clone();

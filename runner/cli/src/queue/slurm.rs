@@ -112,7 +112,7 @@ pub(super) async fn submit(arguments: Vec<OsString>, script: &std::path::Path) -
 ///
 /// # Errors
 /// `squeue` is not there, fails, or does not come back.
-pub(crate) async fn standings() -> io::Result<BTreeMap<String, QueuedJob>> {
+pub(crate) async fn queued_jobs() -> io::Result<BTreeMap<String, QueuedJob>> {
     let output = call("squeue", &["--me", "-h", "-o", "%i|%j|%T|%r|%N"]).await?;
     if !output.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));

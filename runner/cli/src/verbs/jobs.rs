@@ -53,9 +53,9 @@ impl Job {
         self.state == JobState::InTheQueue
     }
 
-    fn of(folder: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<Self> {
+    fn of(folder: &JobFolder, queued_jobs: Option<&BTreeMap<String, QueuedJob>>) -> Option<Self> {
         let ticket = folder.ticket().ok()?;
-        let standing = standings.map(|standings| standings.get(&ticket.job));
+        let standing = queued_jobs.map(|queued_jobs| queued_jobs.get(&ticket.job));
         let (state, words) = match (standing, folder.receipt()) {
             (Some(Some(standing)), _) => (JobState::InTheQueue, standing.words()),
             (_, Some(receipt)) => (JobState::Ended, format!("ended: {}", receipt.end.state.name())),
@@ -84,10 +84,10 @@ pub(super) fn of(store: &Path, console: &Console) -> Result<Vec<Job>, Failure> {
     if folders.is_empty() {
         return Ok(Vec::new());
     }
-    let standings = super::wait(async { Ok(queue::standings().await) })?;
-    let standings = standings.inspect_err(|error| console.warn(&format!("`squeue`: {error}"), "")).ok();
+    let queued_jobs = super::wait(async { Ok(queue::queued_jobs().await) })?;
+    let queued_jobs = queued_jobs.inspect_err(|error| console.warn(&format!("`squeue`: {error}"), "")).ok();
     let mut jobs: Vec<Job> =
-        folders.iter().filter_map(|folder| Job::of(folder, standings.as_ref())).collect();
+        folders.iter().filter_map(|folder| Job::of(folder, queued_jobs.as_ref())).collect();
     let number = |job: &Job| job.number.as_deref().and_then(|number| number.parse::<u64>().ok());
     // Those whose number is not known come last.
     jobs.sort_by_key(|job| (number(job).is_none(), number(job), job.submitted));

@@ -257,8 +257,8 @@ async fn warn_of_jobs(training: &Training<'_>, decisions: &[Decision], context: 
         }
         Pace::OneByOne | Pace::AtOnce(_) => {
             let folders = queue::all(&context.global.store);
-            let standings = if folders.is_empty() { None } else { queue::standings().await.ok() };
-            let job = |folder: &JobFolder| standings.as_ref()?.get(&folder.ticket().ok()?.job).cloned();
+            let queued_jobs = if folders.is_empty() { None } else { queue::queued_jobs().await.ok() };
+            let job = |folder: &JobFolder| queued_jobs.as_ref()?.get(&folder.ticket().ok()?.job).cloned();
             (folders.iter().filter_map(job).collect(), "of `run --submit` are not waited for by this command")
         }
     };

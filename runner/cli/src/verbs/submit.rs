@@ -34,7 +34,7 @@ pub(crate) async fn show(
         store.close().await;
     }
     // Without a queue the folders alone tell.
-    let standings = queue::standings().await.ok();
+    let queued_jobs = queue::queued_jobs().await.ok();
     let mut sheet = Sheet::new(&["run", "repeat", "nodes", "tasks/node", "what"]).right(&[1, 2, 3]);
     let mut commands = BTreeSet::new();
     let mut new = 0;
@@ -43,12 +43,13 @@ pub(crate) async fn show(
         let shape = Shape::of(&cell.spec);
         let job = JobFolder::of(&queue::jobs_of(folder), &decision.identity);
         let what = match &decision.action {
-            Action::Reuse(_) => in_the_queue(&job, standings.as_ref())
+            Action::Reuse(_) => in_the_queue(&job, queued_jobs.as_ref())
                 .unwrap_or_else(|| "finished before and reused".to_owned()),
-            Action::Run | Action::Repeat | Action::Resume(_) => {
-                standing(&job, standings.as_ref()).filter(|_| reuse == Reuse::Finished).unwrap_or_else(|| {
+            Action::Run | Action::Repeat | Action::Resume(_) => standing(&job, queued_jobs.as_ref())
+                .filter(|_| reuse == Reuse::Finished)
+                .unwrap_or_else(|| {
                     new += 1;
-                    let is_there = standing(&job, standings.as_ref()).is_some();
+                    let is_there = standing(&job, queued_jobs.as_ref()).is_some();
                     let before = if is_there { ", its earlier one is cancelled" } else { "" };
                     let words = options.arguments(shape, "bakeoff-ID", Path::new("ID/slurm.log"));
                     let words: Vec<String> =
@@ -59,8 +60,7 @@ pub(crate) async fn show(
                     } else {
                         format!("a new job, if it is needed{before}")
                     }
-                })
-            }
+                }),
         };
         let counts =
             [u64::from(run.repeat) + 1, shape.nodes as u64, shape.tasks as u64].map(human::thousands);
@@ -76,15 +76,15 @@ pub(crate) async fn show(
 }
 
 /// How the job of a run stands that is in the queue.
-fn in_the_queue(job: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
-    Some(standings?.get(&job.ticket().ok()?.job)?.words())
+fn in_the_queue(job: &JobFolder, queued_jobs: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
+    Some(queued_jobs?.get(&job.ticket().ok()?.job)?.words())
 }
 
 /// What becomes of a run that was submitted before; `None` if it is submitted anew.
-fn standing(job: &JobFolder, standings: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
+fn standing(job: &JobFolder, queued_jobs: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
     let ticket = job.ticket().ok()?;
     let number = job.number().map_or_else(String::new, |number| format!(" {number}"));
-    match (standings.map(|standings| standings.get(&ticket.job)), job.receipt()) {
+    match (queued_jobs.map(|queued_jobs| queued_jobs.get(&ticket.job)), job.receipt()) {
         (Some(Some(standing)), _) => Some(standing.words()),
         (_, Some(receipt)) if receipt.is_of_a_result() => {
             Some(format!("the result of job{number} will be taken: {}", receipt.end.state.name()))

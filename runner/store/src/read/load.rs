@@ -93,7 +93,7 @@ async fn head_of(connection: &mut SqliteConnection, sweep: i64) -> Result<SweepR
         recipe_path: row.recipe_path,
         argv: from_json("command line", &row.argv)?,
         version: row.version,
-        commit: row.git_commit.map(|hash| Commit { hash, is_changed: row.git_dirty.unwrap_or(false) }),
+        commit: row.git_commit.zip(row.git_dirty).map(Commit::from),
         started: row.started_unix,
         annotations: annotations(connection).await?.remove(&row.ulid).unwrap_or_default(),
         id: row.ulid,
