@@ -89,6 +89,12 @@ pub fn plan(text: &str) -> Result<Plan> {
     plan_for(text, Machine::new(2))
 }
 
+/// The same with the condition of `--only`.
+pub fn plan_only(text: &str, only: &str) -> Result<Plan> {
+    let request = PlanRequest { only: Some(only), ..PlanRequest::new(Path::new("/recipe.toml")) };
+    recipe::plan(&Text(text), &request, &Machine::new(2)).map_err(|problems| anyhow::anyhow!("{problems:?}"))
+}
+
 /// What a recipe's text expands to on such a machine.
 pub fn plan_for(text: &str, machine: Machine) -> Result<Plan> {
     recipe::plan(&Text(text), &PlanRequest::new(Path::new("/recipe.toml")), &machine)

@@ -20,8 +20,8 @@ mod values;
 
 pub use files::{AllocatedHost, ArrayProblem, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
-pub use query::condition::key_path;
 pub use query::grammar::{Misread, Query, Relation, Word};
+pub use query::key_test::KeyTest;
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;
@@ -64,6 +64,7 @@ pub use spec::plan::{
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::{duration as parse_duration, share as parse_share};
 pub use spec::search::{Search, Trial, is_searched};
+pub use spec::setting::{Setting, SettingScope};
 pub use spec::strategy::{ModelSplit, Strategy};
 pub use spec::strategy_choice::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,

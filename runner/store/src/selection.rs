@@ -1,10 +1,10 @@
 //! Selections of runs: `strategy=d-sync and workers>=4 and state=failed`, `last`, part of an id. The grammar is that of
 //! [`recipe::Query`], and keys of a recipe have the same names as there; this file says which other names runs have.
 //!
-//! `!=` is the opposite of `=`, so that a run without the axis in question fits. The empty selection is every run.
+//! `!=` is the opposite of `=`, so that a run without a value for the key in question fits. The empty selection is every run.
 
 use crate::{RunId, RunState, SweepId};
-use recipe::{Misread, Query, Relation, Word, key_path, nearest};
+use recipe::{KeyTest, Misread, Query, Relation, Word, nearest};
 use std::fmt;
 
 /// Which runs are meant.
@@ -26,6 +26,8 @@ pub(crate) enum Test {
     Id(String),
     /// The value of a field.
     Field(Field, Relation, Operand),
+    /// The value of a recipe's key, as `--only` compares it.
+    Key(KeyTest),
     /// It does not fulfil this.
     Not(Box<Test>),
     /// All of these.
@@ -34,8 +36,8 @@ pub(crate) enum Test {
     Either(Vec<Test>),
 }
 
-/// What can be asked of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A property of a run that is no key of its recipe, or has a column of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     /// The name of its strategy, or its kind.
     Strategy,
@@ -59,8 +61,6 @@ pub(crate) enum Field {
     Tag,
     /// Whether its sweep was made in this store or imported.
     Origin,
-    /// The value of an axis, by its path or the end of it: `train.optimizer.lr`, `lr`.
-    Axis(String),
 }
 
 impl Field {
@@ -80,27 +80,11 @@ impl Field {
         ("origin", Self::Origin),
     ];
 
-    fn of(name: &Word) -> Result<Self, Misread> {
-        let word = name.text.as_str();
-        if let Some((_, field)) = Self::NAMED.iter().find(|(name, _)| *name == word) {
-            return Ok(field.clone());
-        }
-        if word.contains('.') {
-            return Ok(Self::Axis(word.to_owned()));
-        }
-        match key_path(word) {
-            Ok(path) => Ok(Self::Axis(path.to_owned())),
-            Err(misread) => {
-                let suggestion = near(word, names()).or(misread.suggestion);
-                Err(Misread {
-                    suggestion,
-                    ..name.misread(format!("runs have no `{word}`; known are {}", known()))
-                })
-            }
-        }
+    fn named(word: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|(name, _)| *name == word).map(|(_, field)| *field)
     }
 
-    fn words(&self) -> &'static str {
+    fn words(self) -> &'static str {
         match self {
             Self::Strategy => "the name of its strategy, or its kind",
             Self::StrategyKind => "the kind of its strategy",
@@ -116,11 +100,10 @@ impl Field {
             Self::Origin => {
                 "whether its sweep was made in this store (own) or by `bakeoff import` (imported)"
             }
-            Self::Axis(_) => "the value of an axis",
         }
     }
 
-    fn is_number(&self) -> bool {
+    fn is_number(self) -> bool {
         match self {
             Self::Workers | Self::Repeat => true,
             Self::Strategy
@@ -132,8 +115,7 @@ impl Field {
             | Self::State
             | Self::Seed
             | Self::Tag
-            | Self::Origin
-            | Self::Axis(_) => false,
+            | Self::Origin => false,
         }
     }
 }
@@ -233,9 +215,12 @@ impl Reader {
             }
             Query::Compare { name, relation, value } => {
                 self.count(name)?;
-                let field = Field::of(name)?;
-                let operand = operand(&field, *relation, value)?;
-                Test::Field(field, *relation, operand)
+                match Field::named(&name.text) {
+                    Some(field) => Test::Field(field, *relation, operand(field, *relation, value)?),
+                    None => Test::Key(
+                        KeyTest::read(name, *relation, value).map_err(|misread| of_runs(name, misread))?,
+                    ),
+                }
             }
         })
     }
@@ -275,7 +260,22 @@ fn bare(word: &Word) -> Result<Test, Misread> {
     Err(Misread { suggestion, ..word.misread(reason) })
 }
 
-fn operand(field: &Field, relation: Relation, value: &Word) -> Result<Operand, Misread> {
+/// A name that is no key may be meant for one of those that runs have beside their keys.
+fn of_runs(name: &Word, misread: Misread) -> Misread {
+    if misread.at != name.at {
+        return misread;
+    }
+    match near(&name.text, names()).or(misread.suggestion) {
+        Some(suggestion) => Misread { suggestion: Some(suggestion), ..misread },
+        None => Misread {
+            reason: format!("{}; known are {}", misread.reason, known()),
+            suggestion: None,
+            ..misread
+        },
+    }
+}
+
+fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Misread> {
     let text = value.text.as_str();
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     match (field, number) {
@@ -288,13 +288,8 @@ fn operand(field: &Field, relation: Relation, value: &Word) -> Result<Operand, M
             let reason = format!("an origin is `{OWN}` or `{IMPORTED}`, and not `{text}`");
             Err(Misread { suggestion: near(text, [OWN, IMPORTED]), ..value.misread(reason) })
         }
-        (Field::Axis(_), Some(number)) => Ok(Operand::Number(number)),
-        (Field::Axis(_), None) if relation.orders() => {
-            Err(value.misread(format!("`{text}` is not a number")))
-        }
-        (Field::Axis(_), None) => Ok(Operand::Text(text.to_owned())),
-        (field, Some(number)) if field.is_number() => Ok(Operand::Number(number)),
-        (field, None) if field.is_number() => Err(value.misread(format!("`{text}` is not a number"))),
+        (_, Some(number)) if field.is_number() => Ok(Operand::Number(number)),
+        (_, None) if field.is_number() => Err(value.misread(format!("`{text}` is not a number"))),
         (_, _) if relation.orders() => {
             Err(value.misread("only numbers have an order: write = or != before it".to_owned()))
         }
@@ -312,7 +307,7 @@ fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<Stri
 
 fn known() -> String {
     let names: Vec<&str> = names().collect();
-    format!("{}, the key of an axis (train.optimizer.lr), `last`, and ids", names.join(", "))
+    format!("{}, the keys of a recipe (train.optimizer.lr), `last`, and ids", names.join(", "))
 }
 
 #[cfg(test)]
@@ -355,17 +350,26 @@ mod tests {
 
     #[test]
     fn keys_are_called_as_in_a_recipe() {
-        let lr = || Field::Axis("train.optimizer.lr".to_owned());
-        let below = field(lr(), Relation::Less, Operand::Number(0.1));
-        assert_eq!(test("train.optimizer.lr<1e-1"), below);
-        assert_eq!(test("lr < 0.1"), below);
+        let key = |text: &str| match test(text) {
+            Test::Key(key) => key,
+            other => panic!("{text}: {other:?}"),
+        };
+        for text in ["train.optimizer.lr<1e-1", "lr < 0.1"] {
+            let below = key(text);
+            assert_eq!((below.path(), below.relation()), ("train.optimizer.lr", Relation::Less));
+            assert_eq!((below.number(), below.unit()), (Some(0.1), None));
+        }
+        let fast = key("network.bandwidth >= 1Gbit/s");
+        assert_eq!((fast.path(), fast.number()), ("network.bandwidth", Some(1.25e8)));
+        let long = key("train.evaluate = '2 epochs'");
+        assert_eq!((long.number(), long.unit()), (Some(2.0), Some("epoch")));
         assert_eq!(test("nodes.workers == 4"), test("workers=4"));
         let kind = field(Field::StrategyKind, Relation::Equal, text("d-sync"));
         assert_eq!(test("strategy.kind == 'd-sync'"), kind);
         let name = field(Field::StrategyName, Relation::Different, text("two words"));
         assert_eq!(test("strategy.name != \"two words\""), name);
-        let ring = field(Field::Axis("communication.collective".to_owned()), Relation::Equal, text("ring"));
-        assert_eq!(test("collective = ring"), ring);
+        let ring = key("collective = ring");
+        assert_eq!((ring.path(), ring.number(), ring.text()), ("communication.collective", None, "ring"));
     }
 
     #[test]
@@ -384,6 +388,12 @@ mod tests {
             ("orign=own", 0, "did you mean `origin`?"),
             ("tag<a", 4, "write = or !="),
             ("origin=import", 7, "`own` or `imported`"),
+            ("train.optimzer.lr=0.1", 0, "did you mean `train.optimizer.lr`?"),
+            ("collective=rign", 11, "did you mean `ring`?"),
+            ("lr=fast", 3, "a number"),
+            ("collective<ring", 11, "orders numbers"),
+            ("repeats.count=5", 0, "the sweep as a whole"),
+            ("xyzzy=5", 0, "known are strategy"),
         ];
         for (selection, at, words) in cases {
             let error = Selection::parse(selection).unwrap_err();

@@ -3,7 +3,7 @@
 use crate::selection::{Field, IMPORTED, Operand, Selection, Test};
 use crate::sql::from_row::from_row;
 use crate::{RunId, Store, StoreError};
-use recipe::Relation;
+use recipe::{KeyTest, Relation};
 use sqlx::{QueryBuilder, Sqlite};
 
 /// The order of sweeps, whenever they came into this store: the first ten characters of an id are the moment.
@@ -55,20 +55,17 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
         }
         Test::Id(part) => id(query, part),
         Test::Field(field, relation, operand) => {
-            // Without this, a run that has no such axis would fit neither `=` nor `!=`.
-            let relation = match relation {
-                Relation::Different => {
-                    query.push("NOT ");
-                    Relation::Equal
-                }
-                Relation::Equal
-                | Relation::Less
-                | Relation::AtMost
-                | Relation::Greater
-                | Relation::AtLeast => *relation,
-            };
+            let relation = without_different(query, *relation);
             query.push("(");
-            field_test(query, field, relation, operand, dead);
+            field_test(query, *field, relation, operand, dead);
+            query.push(")");
+        }
+        Test::Key(test) => {
+            let relation = without_different(query, test.relation());
+            query.push("(");
+            axis(query, test, relation);
+            query.push(" OR ");
+            setting(query, test, relation);
             query.push(")");
         }
         Test::Not(inner) => {
@@ -81,16 +78,28 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
     }
 }
 
+/// Turns `!=` into the opposite of `=`: a run without the value in question would fit neither of them.
+fn without_different(query: &mut QueryBuilder<Sqlite>, relation: Relation) -> Relation {
+    match relation {
+        Relation::Different => {
+            query.push("NOT ");
+            Relation::Equal
+        }
+        Relation::Equal | Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
+            relation
+        }
+    }
+}
+
 /// One test of a field; `!=` has been turned into its opposite.
 fn field_test(
     query: &mut QueryBuilder<Sqlite>,
-    field: &Field,
+    field: Field,
     relation: Relation,
     operand: &Operand,
     dead: &[i64],
 ) {
     match field {
-        Field::Axis(path) => axis(query, path, relation, operand),
         Field::Strategy => {
             strategy_name(query, "cell", operand);
             query.push(" OR (");
@@ -178,21 +187,41 @@ fn strategy_name(query: &mut QueryBuilder<Sqlite>, cell: &str, operand: &Operand
     query.push(") + 2) || ' ', ' ')), '=') > 0)");
 }
 
-fn axis(query: &mut QueryBuilder<Sqlite>, path: &str, relation: Relation, operand: &Operand) {
-    // An axis over kinds may be written with `kind` at its end, and without.
-    let short = path.strip_suffix(".kind").unwrap_or(path);
+/// Whether the cell has an axis over the key, with a value that fits.
+fn axis(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
+    let path = test.path();
     query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND (path IN (");
-    query.push_bind(short.to_owned()).push(", ").push_bind(format!("{short}.kind")).push(")");
+    // A recipe may write `kind` at its end, or leave it out.
+    query.push_bind(path).push(", ").push_bind(format!("{path}.kind")).push(")");
     // An axis of one strategy has that strategy's name in its path.
-    if let Some(key) = short.strip_prefix("strategy.") {
+    if let Some(key) = path.strip_prefix("strategy.") {
         query.push(" OR path LIKE ").push_bind(format!("strategy.%.{key}"));
     }
-    query.push(match operand {
-        Operand::Text(_) => ") AND text",
-        Operand::Number(_) => ") AND number",
-    });
-    compared(query, relation, operand);
+    query.push(") AND ");
+    value(query, test, relation);
     query.push(")");
+}
+
+/// Whether the cell, its arm or its sweep has the key set to a value that fits.
+fn setting(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
+    query.push(
+        "EXISTS (SELECT 1 FROM setting WHERE setting.sweep = cell.sweep AND coalesce(setting.arm, cell.arm) = cell.arm \
+         AND coalesce(setting.cell, cell.id) = cell.id AND setting.path = ",
+    );
+    query.push_bind(test.path()).push(" AND ");
+    value(query, test, relation);
+    query.push(")");
+}
+
+/// The comparison itself, of the columns `text` and `number`.
+fn value(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
+    match test.number() {
+        Some(number) => query.push("number ").push(relation.sign()).push(" ").push_bind(number),
+        None => query.push("text ").push(relation.sign()).push(" ").push_bind(test.text().to_owned()),
+    };
+    if let Some(unit) = test.unit() {
+        query.push(" AND instr(text, ").push_bind(unit).push(") > 0");
+    }
 }
 
 /// The state of a run. One that is under way and whose driver is gone is interrupted.

@@ -11,4 +11,5 @@ mod phases;
 mod recipes;
 mod recording;
 mod search;
+mod selections;
 mod until_decided;

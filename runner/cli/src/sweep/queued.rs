@@ -20,8 +20,9 @@ pub(crate) fn plan_of(plan: &Plan, run: &Run) -> Plan {
     let cell = Cell { axes: Vec::new(), ..plan.cells[run.cell].clone() };
     let (source, expanded) = (String::new(), String::new());
     let (looks, search, warnings) = (Vec::new(), None, Vec::new());
+    let settings = Vec::new();
     let runs = vec![Run { cell: 0, ..*run }];
-    Plan { cells: vec![cell], runs, looks, search, warnings, source, expanded, ..plan.clone() }
+    Plan { cells: vec![cell], settings, runs, looks, search, warnings, source, expanded, ..plan.clone() }
 }
 
 impl Sweep<'_> {

@@ -10,6 +10,7 @@
 //! A word may stand in quotation marks of either kind, and must where it has spaces, parentheses or signs in it. Which
 //! names there are, and what a word means that is compared with nothing, is up to the reader.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A condition as it is written.
@@ -111,6 +112,18 @@ impl Relation {
         match self {
             Self::Equal | Self::Different => false,
             Self::Less | Self::AtMost | Self::Greater | Self::AtLeast => true,
+        }
+    }
+
+    /// Whether two values fit that are ordered like this; `None` where they are neither equal nor ordered, which is different.
+    pub(crate) fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            Self::Equal => order.is_some_and(Ordering::is_eq),
+            Self::Different => !order.is_some_and(Ordering::is_eq),
+            Self::Less => order.is_some_and(Ordering::is_lt),
+            Self::AtMost => order.is_some_and(Ordering::is_le),
+            Self::Greater => order.is_some_and(Ordering::is_gt),
+            Self::AtLeast => order.is_some_and(Ordering::is_ge),
         }
     }
 

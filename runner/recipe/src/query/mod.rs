@@ -2,3 +2,4 @@
 
 pub(crate) mod condition;
 pub(crate) mod grammar;
+pub(crate) mod key_test;

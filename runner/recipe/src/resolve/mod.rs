@@ -16,6 +16,7 @@ pub(crate) mod faults;
 mod fitting;
 pub(crate) mod gossip;
 pub(crate) mod hybrid;
+pub(crate) mod in_force;
 pub(crate) mod inventory;
 pub(crate) mod labelled_text;
 mod links;

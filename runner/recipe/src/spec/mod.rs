@@ -30,6 +30,7 @@ pub(crate) mod problem;
 pub(crate) mod quantity;
 pub(crate) mod sample;
 pub(crate) mod search;
+pub(crate) mod setting;
 pub(crate) mod strategy;
 pub(crate) mod strategy_choice;
 pub(crate) mod strategy_kind;

@@ -4,7 +4,7 @@ use crate::spec::family::family;
 use crate::spec::search::Search;
 use crate::{
     Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, PlannedFault,
-    Strategy, Threads, Training,
+    Setting, SettingScope, Strategy, Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,6 +156,10 @@ pub struct Plan {
     pub arms: Vec<Arm>,
     /// The points of the grid, excluded ones included.
     pub cells: Vec<Cell>,
+    /// The values of the keys that are no axes, by which runs are selected later.
+    // Absent in plans of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
     /// The runs in the order in which they are started; of excluded cells there are none.
     pub runs: Vec<Run>,
     /// Numbers of repeats after which the arms that are decided get no more, the last of which is the most; empty where every cell has
@@ -188,6 +192,16 @@ impl Plan {
             }
         }
         all
+    }
+
+    /// The recorded values of a cell's keys, without those of its axes.
+    pub fn settings_of(&self, cell: usize) -> impl Iterator<Item = &Setting> {
+        let arm = self.cells.get(cell).map(|cell| cell.arm);
+        self.settings.iter().filter(move |setting| match setting.of {
+            SettingScope::Plan => true,
+            SettingScope::Arm(of) => Some(of) == arm,
+            SettingScope::Cell(of) => of == cell,
+        })
     }
 
     /// What goes wrong on purpose in any cell, in words, with the arms whose runs end by it.

@@ -7,8 +7,8 @@ use crate::keys::table::KEYS;
 use crate::resolve::assign;
 use crate::resolve::dataset;
 use crate::resolve::elastic::{MOVING_RATE, RHO};
+use crate::resolve::in_force;
 use crate::resolve::inventory::Known;
-use crate::resolve::strategy::{PERIOD, SERVE};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::axes::Axis;
 use crate::sweep::cells::place_data;
@@ -139,15 +139,7 @@ fn strategies(out: &mut String, recipe: &Recipe, swept: &[KeyId]) {
             let id = KeyId(index);
             let own = key.parent() == "strategy" && key.is_of(strategy.kind.name()) && !swept.contains(&id);
             let leaf = if own { strategy.settings.get(id) } else { strategy.settings.given(id) };
-            // These have another default for each kind.
-            let profile = strategy.kind.profile();
-            let usual = if id == PERIOD.into() {
-                Some(Leaf::whole(profile.period))
-            } else if id == SERVE.into() {
-                Some(Leaf::name(profile.serve.name()))
-            } else {
-                None
-            };
+            let usual = in_force::usual_of(strategy.kind, id);
             if let Some(leaf) = leaf.or(usual.as_ref().filter(|_| own)) {
                 let path = key.path.strip_prefix("strategy.").unwrap_or(key.path);
                 let _ = writeln!(out, "{path} = {}", leaf.toml);

@@ -12,3 +12,4 @@ pub(crate) mod planner;
 mod random;
 pub(crate) mod recipe;
 pub(crate) mod runs;
+pub(crate) mod settings;

@@ -18,6 +18,7 @@ use crate::sweep::expanded;
 use crate::sweep::halving;
 use crate::sweep::recipe::{self, Exclusion};
 use crate::sweep::runs::{self, Points};
+use crate::sweep::settings;
 use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
 use crate::text::turning;
@@ -104,6 +105,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     let drafts = expansion.drafts;
     let divided = halving::is_asked_for(&recipe.settings).then(|| halving::divided(&drafts));
     let mut builder = CellBuilder::new(&recipe, loader.files, machine);
+    let settings = settings::shared(&drafts);
     let mut cells = builder.build(drafts);
     // A key that is written wrong decides nothing, and what it should have told apart looks like the same runs.
     let is_misspelt = loader.findings.iter().any(|finding| finding.code == "R012");
@@ -134,6 +136,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         search,
         arms: expansion.arms,
         cells,
+        settings,
         limits: limits(&recipe.settings),
         hosts: assign::hosts(&recipe.settings),
         report: ReportSettings { prices, ..report_settings(&recipe.settings) },

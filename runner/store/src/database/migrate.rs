@@ -121,7 +121,7 @@ mod tests {
     use sqlx::migrate::{Migration, MigrationType};
 
     /// Versions, with the checksums of what they apply.
-    const RELEASED: [(i64, &str); 19] = [
+    const RELEASED: [(i64, &str); 20] = [
         (
             1,
             "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
@@ -197,6 +197,10 @@ mod tests {
         (
             19,
             "a64a3cf085702985c2996f431167940fc6291f63f57059c941049c1ff0317b965029536f8ce46e620bd3605bfa186f59",
+        ),
+        (
+            20,
+            "74c1edd5283bb1028e8c3c1cdce964fc5a646fdb8395f474b86db675a8511a7cadc2266c141a5ee494dedf826035c1a6",
         ),
     ];
 

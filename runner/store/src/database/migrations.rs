@@ -35,7 +35,7 @@ macro_rules! file {
 }
 
 /// In the order of their numbers, which count from one.
-const FILES: [File; 19] = [
+const FILES: [File; 20] = [
     file!("0001_core"),
     file!("0002_emulation"),
     file!("0003_coding"),
@@ -55,6 +55,7 @@ const FILES: [File; 19] = [
     file!("0017_not_needed"),
     file!("0018_annotations"),
     file!("0019_clocks"),
+    file!("0020_settings"),
 ];
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (18, Column { table: "sweep", column: "'' AS note" }),
     (18, Column { table: "sweep", column: "NULL AS imported_unix" }),
     (19, Column { table: "host", column: "NULL AS clock_error" }),
+    (20, Table("CREATE TEMP TABLE setting (id, sweep, arm, cell, path, text, number);")),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.
@@ -162,7 +163,11 @@ pub(crate) mod tests {
         assert_eq!(store.left_over().await.unwrap(), []);
         assert!(store.annotations().await.unwrap().is_empty());
         assert!(
-            store.sweeps_fitting(&Selection::parse("origin=own and not tag=a").unwrap()).await.unwrap().len()
+            store
+                .sweeps_fitting(&Selection::parse("origin=own and not tag=a and lr!=0.1").unwrap())
+                .await
+                .unwrap()
+                .len()
                 == 1
         );
         assert!(store.db_info().await.unwrap().bytes > 0);

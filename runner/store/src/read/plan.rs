@@ -4,7 +4,7 @@ use crate::StoreError;
 use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
 use crate::sql::value::seed_of;
-use recipe::{AxisValue, Cell, Plan, Run, RunSpec};
+use recipe::{AxisValue, Cell, Plan, Run, RunSpec, Setting, SettingScope};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,7 @@ pub(crate) async fn plan_of(connection: &mut SqliteConnection, sweep: i64) -> Re
     Ok(Plan {
         source,
         cells: cells_of(connection, sweep).await?,
+        settings: settings_of(connection, sweep).await?,
         runs: runs_of(connection, sweep).await?,
         ..frame
     })
@@ -77,6 +78,35 @@ async fn axes_of(
         axes.entry(cell).or_default().push(AxisValue { path, text, number });
     }
     Ok(axes)
+}
+
+from_row! {
+    struct SettingColumns {
+        arm: Option<i64>,
+        cell: Option<i64>,
+        path: String,
+        text: String,
+        number: Option<f64>,
+    }
+}
+
+async fn settings_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Setting>, StoreError> {
+    let rows: Vec<SettingColumns> = sqlx::query_as(
+        "SELECT setting.arm, cell.position AS cell, path, text, number FROM setting \
+         LEFT JOIN cell ON cell.id = setting.cell WHERE setting.sweep = ? ORDER BY setting.id",
+    )
+    .bind(sweep)
+    .fetch_all(connection)
+    .await?;
+    let setting = |row: SettingColumns| {
+        let of = match (row.arm, row.cell) {
+            (_, Some(cell)) => SettingScope::Cell(cell as usize),
+            (Some(arm), None) => SettingScope::Arm(arm as usize),
+            (None, None) => SettingScope::Plan,
+        };
+        Setting { path: row.path, text: row.text, number: row.number, of }
+    };
+    Ok(rows.into_iter().map(setting).collect())
 }
 
 async fn runs_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Run>, StoreError> {

@@ -1,11 +1,11 @@
-//! The rows of a plan: recipe, sweep, configurations, cells, axes, runs.
+//! The rows of a plan: recipe, sweep, configurations, cells, axes, settings, runs.
 
 use crate::StoreError;
 use crate::journal::entries::SweepEntry;
 use crate::sql::document::to_json;
 use crate::sql::insert::{Target, insert};
 use crate::sql::value::int;
-use recipe::{Cell, Plan, Run, hex};
+use recipe::{Cell, Plan, Run, Setting, SettingScope, hex};
 use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
@@ -28,6 +28,7 @@ pub(crate) async fn insert_plan(
     let rows = Rows { sweep, first_cell };
     insert_cells(connection, &new.plan, &configs, rows).await?;
     insert_axes(connection, &new.plan.cells, rows).await?;
+    insert_settings(connection, &new.plan.settings, rows).await?;
     insert_runs(connection, new, rows).await
 }
 
@@ -45,6 +46,7 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
     let frame = Plan {
         source: String::new(),
         cells: Vec::new(),
+        settings: Vec::new(),
         runs: Vec::new(),
         looks: new.plan.looks.clone(),
         search: new.plan.search.clone(),
@@ -148,6 +150,27 @@ async fn insert_axes(connection: &mut SqliteConnection, cells: &[Cell], ids: Row
     let target = Target { head: "INSERT INTO cell_axis (cell, position, path, text, number)", tail: "" };
     insert(connection, target, &rows, |(cell, position, axis), values| {
         values.add(*cell).add(*position).add(&axis.path).add(&axis.text).add(axis.number);
+    })
+    .await
+}
+
+async fn insert_settings(
+    connection: &mut SqliteConnection,
+    settings: &[Setting],
+    ids: Rows,
+) -> Result<(), StoreError> {
+    let target = Target { head: "INSERT INTO setting (sweep, arm, cell, path, text, number)", tail: "" };
+    insert(connection, target, settings, |setting, values| {
+        let arm = match setting.of {
+            SettingScope::Arm(arm) => Some(arm as i64),
+            SettingScope::Plan | SettingScope::Cell(_) => None,
+        };
+        let cell = match setting.of {
+            SettingScope::Cell(cell) => Some(ids.first_cell + cell as i64),
+            SettingScope::Plan | SettingScope::Arm(_) => None,
+        };
+        values.add(ids.sweep).add(arm).add(cell);
+        values.add(&setting.path).add(&setting.text).add(setting.number);
     })
     .await
 }

@@ -17,6 +17,8 @@ struct Facts {
     repeat: f64,
     seed: String,
     state: &'static str,
+    collective: Option<&'static str>,
+    bandwidth: Option<f64>,
 }
 
 /// Two sweeps of the same plan; in the first one, run 1 is done and run 2 failed.
@@ -46,6 +48,8 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
                     2 => "failed",
                     _ => "pending",
                 },
+                collective: (cell.arm == 0).then_some("ring"),
+                bandwidth: (run.cell == 3).then_some(1.25e8),
             }
         })
         .collect()
@@ -56,7 +60,8 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
 enum Tree {
     Last,
     Text(&'static str, bool, String),
-    Number(&'static str, &'static str, f64),
+    /// Field, sign, and the value as it is written and in its base unit.
+    Number(&'static str, &'static str, (&'static str, f64)),
     Not(Box<Tree>),
     And(Box<Tree>, Box<Tree>),
     Or(Box<Tree>, Box<Tree>),
@@ -69,7 +74,7 @@ impl Tree {
             Self::Text(field, equal, value) => {
                 format!("{field} {} \"{value}\"", if *equal { "=" } else { "!=" })
             }
-            Self::Number(field, operator, value) => format!("{field}{operator}{value}"),
+            Self::Number(field, operator, (text, _)) => format!("{field}{operator}{text}"),
             Self::Not(inner) => format!("not ({})", inner.written()),
             Self::And(left, right) => format!("({}) and ({})", left.written(), right.written()),
             Self::Or(left, right) => format!("{} or ({})", left.written(), right.written()),
@@ -81,21 +86,25 @@ impl Tree {
             Self::Last => run.newest,
             Self::Text(field, equal, value) => {
                 let found = match *field {
-                    "strategy" => &run.strategy,
-                    "arm" => &run.arm,
-                    "condition" => &run.condition,
-                    "seed" => &run.seed,
-                    "state" => run.state,
-                    "recipe" => "small",
-                    "train.schedule.kind" => "constant",
+                    "strategy" => Some(run.strategy.as_str()),
+                    "arm" => Some(run.arm.as_str()),
+                    "condition" => Some(run.condition.as_str()),
+                    "seed" => Some(run.seed.as_str()),
+                    "state" => Some(run.state),
+                    "recipe" => Some("small"),
+                    "train.lr-schedule.kind" | "lr-schedule" => Some("constant"),
+                    "communication.collective.kind" | "collective" => run.collective,
                     other => panic!("the model has no {other}"),
                 };
-                (found == value) == *equal
+                (found == Some(value.as_str())) == *equal
             }
-            Self::Number(field, operator, value) => {
+            Self::Number(field, operator, (text, value)) => {
                 let found = match *field {
-                    "workers" | "cluster.workers" => Some(run.workers),
+                    "workers" | "nodes.workers" => Some(run.workers),
                     "repeat" => Some(run.repeat),
+                    "train.optimizer.lr" | "lr" => Some(0.1),
+                    "evaluate" => text.contains("step").then_some(10.0),
+                    "network.bandwidth" => run.bandwidth,
                     _ => None,
                 };
                 match *operator {
@@ -124,14 +133,27 @@ fn trees() -> impl Strategy<Value = Tree> {
         ("state", "pending"),
         ("state", "failed"),
         ("recipe", "small"),
-        ("train.schedule.kind", "constant"),
-        ("train.schedule.kind", "step"),
+        ("train.lr-schedule.kind", "constant"),
+        ("lr-schedule", "step"),
+        ("communication.collective.kind", "ring"),
+        ("collective", "tree"),
     ]);
-    let number = (
-        prop::sample::select(vec!["workers", "repeat", "cluster.workers", "no.such.axis"]),
-        prop::sample::select(vec!["=", "!=", "<", "<=", ">", ">="]),
-        prop::sample::select(vec![0.0, 1.0, 1.5, 2.0]),
-    );
+    let sign = || prop::sample::select(vec!["=", "!=", "<", "<=", ">", ">="]);
+    let number = |fields: Vec<&'static str>, values: Vec<(&'static str, f64)>| {
+        (prop::sample::select(fields), sign(), prop::sample::select(values))
+    };
+    let number = prop_oneof![
+        number(vec!["workers", "repeat", "nodes.workers"], vec![("1", 1.0), ("2", 2.0)]),
+        number(vec!["train.optimizer.lr", "lr"], vec![("0.1", 0.1), ("1e-1", 0.1), ("0.2", 0.2)]),
+        number(
+            vec!["evaluate"],
+            vec![("'10 steps'", 10.0), ("'12 steps'", 12.0), ("'10 epochs'", 10.0), ("'1 epoch'", 1.0)],
+        ),
+        number(
+            vec!["network.bandwidth"],
+            vec![("1Gbit/s", 1.25e8), ("1000Mbit/s", 1.25e8), ("10Mbit/s", 1.25e6)]
+        ),
+    ];
     let leaf = prop_oneof![
         1 => Just(Tree::Last),
         3 => (text, any::<bool>()).prop_map(|((field, value), equal)| Tree::Text(field, equal, value.to_owned())),

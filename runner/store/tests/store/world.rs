@@ -2,7 +2,8 @@
 
 use recipe::{
     Arm, AxisValue, Cell, Extent, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node,
-    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Shape, Strategy, Target,
+    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Setting, SettingScope,
+    Shape, Strategy, Target,
 };
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
@@ -34,6 +35,7 @@ pub(crate) fn plan() -> Plan {
             })
             .to_vec(),
         cells,
+        settings: settings(),
         runs: runs.collect(),
         looks: vec![1, 2],
         search: None,
@@ -50,6 +52,22 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
+/// The same rate everywhere, a collective of the first arm alone, and a network of the last cell alone.
+fn settings() -> Vec<Setting> {
+    let setting = |path: &str, text: &str, number: Option<f64>, of: SettingScope| Setting {
+        path: path.to_owned(),
+        text: text.to_owned(),
+        number,
+        of,
+    };
+    vec![
+        setting("train.optimizer.lr", "1e-1", Some(0.1), SettingScope::Plan),
+        setting("train.evaluate", "10 steps", Some(10.0), SettingScope::Plan),
+        setting("communication.collective", "ring", None, SettingScope::Arm(0)),
+        setting("network.bandwidth", "1Gbit/s", Some(1.25e8), SettingScope::Cell(3)),
+    ]
+}
+
 fn cell(arm: usize, workers: u32) -> Cell {
     let strategy = [Strategy::DSync, Strategy::PsSync][arm].clone();
     let spec = spec(strategy, workers);
@@ -59,11 +77,15 @@ fn cell(arm: usize, workers: u32) -> Cell {
         label: format!("{arm} workers={workers}"),
         axes: vec![
             AxisValue {
-                path: "cluster.workers".to_owned(),
+                path: "nodes.workers".to_owned(),
                 text: workers.to_string(),
                 number: Some(f64::from(workers)),
             },
-            AxisValue { path: "train.schedule.kind".to_owned(), text: "constant".to_owned(), number: None },
+            AxisValue {
+                path: "train.lr-schedule.kind".to_owned(),
+                text: "constant".to_owned(),
+                number: None,
+            },
         ],
         config_hash: spec.config_hash(),
         spec,

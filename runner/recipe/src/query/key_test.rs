@@ -1,0 +1,189 @@
+//! A comparison of a recipe's key with a value: of `--only` and `sweep.exclude`, asked of a cell's settings, and of the
+//! selections of runs, which ask what was recorded.
+
+use crate::Extent;
+use crate::keys::key::Kind;
+use crate::keys::lookup::{self, KeyId};
+use crate::keys::table::KEYS;
+use crate::query::grammar::{Misread, Relation, Word};
+use crate::resolve::in_force::CellKey;
+use crate::text::parse;
+use crate::text::source::Span;
+use crate::text::tree::{Item, Value};
+use crate::values::leaf::{Leaf, Typed};
+use crate::values::value;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A key compared with a value of its type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyTest {
+    key: KeyId,
+    relation: Relation,
+    operand: Operand,
+}
+
+/// The value that a key is compared with.
+#[derive(Clone, Debug, PartialEq)]
+struct Operand {
+    text: String,
+    /// `None` for free lists, which are compared by their text.
+    typed: Option<Typed>,
+}
+
+impl KeyTest {
+    /// Reads a comparison.
+    ///
+    /// # Errors
+    /// Where the name is no key, or not the end of one key's path alone; where the value is none that the key takes; and
+    /// where the relation orders values that have no order.
+    pub fn read(name: &Word, relation: Relation, value: &Word) -> Result<Self, Misread> {
+        let key = key_of(name)?;
+        let operand = Operand::read(key, value)?;
+        let test = Self { key: key.id, relation, operand };
+        if relation.orders() && test.number().is_none() {
+            return Err(unordered(relation, value));
+        }
+        Ok(test)
+    }
+
+    /// The key's path; a table with a `kind` is called by its own path.
+    pub fn path(&self) -> &'static str {
+        self.key.shown()
+    }
+
+    /// How the key's value is compared with the one here.
+    pub fn relation(&self) -> Relation {
+        self.relation
+    }
+
+    /// The value as it was written.
+    pub fn text(&self) -> &str {
+        &self.operand.text
+    }
+
+    /// The value in its base unit, where it is a number. A value that is a number equals none that is none.
+    pub fn number(&self) -> Option<f64> {
+        self.operand.typed.as_ref().and_then(Typed::number)
+    }
+
+    /// The word that stands in the text of every number that this one can be compared with: lengths in epochs are neither
+    /// equal to lengths in steps, nor more or less.
+    pub fn unit(&self) -> Option<&'static str> {
+        match self.operand.typed.as_ref().and_then(Typed::extent)? {
+            Extent::Epochs(_) => Some("epoch"),
+            Extent::Steps(_) => Some("step"),
+        }
+    }
+
+    /// Whether the value of the key fits; `None` where a cell has none, which differs from every value.
+    pub(crate) fn holds(&self, leaf: Option<&Leaf>) -> bool {
+        self.relation.holds(leaf.and_then(|leaf| self.operand.order(leaf)))
+    }
+
+    pub(crate) fn key(&self) -> &'static CellKey {
+        CellKey::of(self.key).unwrap_or_else(|| unreachable!("{} was read as a key of cells", self.path()))
+    }
+}
+
+impl fmt::Display for KeyTest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} {}", self.path(), self.relation.sign(), self.text())
+    }
+}
+
+impl Operand {
+    fn read(key: &CellKey, word: &Word) -> Result<Self, Misread> {
+        let text = word.text.clone();
+        let span = Span { source: 0, start: 0, end: 0 };
+        let literal = Item { span, value: Value::Text(text.clone()) };
+        let candidates = [parse::value(&text, 0, 0), Some(literal)];
+        let mut reason = None;
+        for item in candidates.iter().flatten() {
+            match value::typed(key.id.key(), item) {
+                Ok(typed) => return Ok(Self { text, typed: Some(typed) }),
+                Err(finding) => reason = Some(finding),
+            }
+        }
+        match reason {
+            Some(finding)
+                if !matches!(
+                    key.id.key().kind,
+                    Kind::Extents | Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds
+                ) =>
+            {
+                let reason = match &finding.cure {
+                    Some(cure) => format!("{}: {cure}", finding.title),
+                    None => finding.title.into(),
+                };
+                Err(Misread { suggestion: finding.suggestion.map(Into::into), ..word.misread(reason) })
+            }
+            _ => Ok(Self { text, typed: None }),
+        }
+    }
+
+    /// How a value is ordered beside this one; `None` where they are neither equal nor ordered.
+    fn order(&self, leaf: &Leaf) -> Option<Ordering> {
+        match (&leaf.typed, &self.typed) {
+            (Typed::Extent(Extent::Epochs(_)), Some(Typed::Extent(Extent::Steps(_))))
+            | (Typed::Extent(Extent::Steps(_)), Some(Typed::Extent(Extent::Epochs(_)))) => None,
+            (left, Some(right)) => match (left.number(), right.number()) {
+                (Some(left), Some(right)) => left.partial_cmp(&right),
+                _ => (left == right || leaf.text == self.text).then_some(Ordering::Equal),
+            },
+            (_, None) => (leaf.text == self.text).then_some(Ordering::Equal),
+        }
+    }
+}
+
+/// An order was asked for where there is none.
+pub(crate) fn unordered(relation: Relation, value: &Word) -> Misread {
+    value.misread(format!("`{}` orders numbers, and `{}` is none", relation.sign(), value.text))
+}
+
+/// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique, or unique among
+/// the keys that are no strategy's.
+fn key_of(token: &Word) -> Result<&'static CellKey, Misread> {
+    let word = token.text.as_str();
+    if let Some(later) = lookup::later(word) {
+        return Err(token.misread(format!("`{}` is not in this version", later.path)));
+    }
+    let kind = lookup::join(word, "kind");
+    let exact = [kind.as_str(), word].into_iter().find_map(|path| CellKey::of(KeyId::of(path)?));
+    if let Some(key) = exact {
+        return Ok(key);
+    }
+    let ends = |path: &str| {
+        [word, &kind].iter().any(|end| path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+    };
+    let found = || CellKey::all().iter().filter(|key| ends(key.id.key().path));
+    // A strategy's own `lr` takes nothing from the recipe's, which most conditions are about.
+    let mut of_the_recipe = found().filter(|key| !key.id.key().path.starts_with("strategy."));
+    if let (Some(key), None) = (of_the_recipe.next(), of_the_recipe.next()) {
+        return Ok(key);
+    }
+    let mut found = found();
+    match (found.next(), found.next()) {
+        (Some(key), None) => Ok(key),
+        (Some(one), Some(other)) => Err(token.misread(format!(
+            "`{word}` may be {} or {}: write the whole path",
+            one.id.key().path,
+            other.id.key().path
+        ))),
+        (None, _) => Err(unknown(token)),
+    }
+}
+
+fn unknown(token: &Word) -> Misread {
+    let word = token.text.as_str();
+    let names = CellKey::all().iter().flat_map(|key| [key.id.key().path, key.id.key().name()]);
+    let suggestion = lookup::nearest(word, names.chain(["strategy.name", "arm"])).map(str::to_owned);
+    let whole = KEYS.iter().find(|key| key.path == word);
+    let reason = match whole {
+        Some(_) => {
+            format!("`{word}` concerns the sweep as a whole, or is a table: cells do not differ by it")
+        }
+        None => format!("`{word}` is no key of a recipe"),
+    };
+    Misread { suggestion: suggestion.filter(|_| whole.is_none()), ..token.misread(reason) }
+}
