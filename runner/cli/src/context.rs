@@ -7,6 +7,6 @@ use crate::output::Console;
 pub(crate) struct Context<'a> {
     /// Options of every verb.
     pub(crate) global: Global,
-    /// Standard error.
+    /// Standard error, for messages to the user.
     pub(crate) console: &'a Console,
 }

@@ -114,7 +114,7 @@ impl Durations {
         self.own.contains_key(&cell) || self.earlier.contains_key(&cell)
     }
 
-    /// What a run of a cell takes; `None` where nothing is known of any.
+    /// Expected duration of a run of a cell, by the surest basis; `None` where nothing is known of any cell.
     pub(crate) fn expected(&self, cell: usize) -> Option<(Duration, Basis)> {
         let own = self.own.get(&cell).and_then(|(count, sum)| sum.checked_div(*count));
         own.map(|own| (own, Basis::Own))
@@ -123,8 +123,8 @@ impl Durations {
             .or_else(|| self.of_any().map(|took| (took, Basis::Others)))
     }
 
-    /// What a run of a cell takes, as far as that was measured: of what was never run a run has to be made first, or it would be refused
-    /// for ever.
+    /// Expected duration of a run of a cell, as far as it was measured; `None` where a first run has to be made, which
+    /// a prediction could refuse for ever.
     pub(crate) fn measured(&self, cell: usize) -> Option<Duration> {
         let (took, basis) = self.expected(cell)?;
         match basis {
@@ -134,7 +134,7 @@ impl Durations {
         }
     }
 
-    /// What these runs take, each by its cell; `None` for no runs, and where nothing is known.
+    /// Expected duration of these runs together, each given by its cell; `None` for no runs, or if nothing is known.
     pub(crate) fn together(&self, cells: impl Iterator<Item = usize>) -> Option<Estimate> {
         let mut sum = Estimate { length: Duration::ZERO, bases: BTreeSet::new() };
         for cell in cells {

@@ -1,4 +1,4 @@
-//! What decides a run's numbers beside its recipe: the data, the worker program, the machines.
+//! Everything beside its recipe that decides a run's numbers: the data, the worker program, the machines.
 
 use crate::context::Context;
 use crate::disk::DiskFiles;
@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 
 /// The environment of all runs of a plan. Each data set is digested once.
 pub(crate) struct Environment {
-    /// The worker program.
     pub(crate) worker: WorkerBinary,
-    /// The program, loaded once for all runs, if it can be.
+    /// Servers with the worker program loaded once for all runs; unused if it cannot fork.
     forks: ForkServers,
     /// Where runs take place.
     pub(crate) machines: Machines,
@@ -21,7 +20,7 @@ pub(crate) struct Environment {
     nodes: BTreeMap<String, NodeFacts>,
     /// Machines that take the place of those, where several runs are made at once.
     spare: BTreeMap<String, NodeFacts>,
-    /// What was asked of a queue, which gives each run machines that are not known yet.
+    /// Machines as they were asked of a queue, which gives each run its own later; `None` without a queue.
     asked: Option<String>,
     data: Vec<(Source, String)>,
 }
@@ -35,7 +34,8 @@ impl Environment {
 
     /// The same with these machines, among which are those of the plan.
     pub(crate) async fn with(plan: &Plan, all: &[Node], context: &Context<'_>) -> Result<Self, Failure> {
-        let (forks, path) = (ForkServers::default(), launch::find_worker()?);
+        let forks = ForkServers::default();
+        let path = launch::find_worker()?;
         let worker = match plan.runs.first() {
             Some(run) => launch::examine_for(&plan.cells[run.cell].spec, &path, &forks)?,
             None => launch::examine(&path)?,
@@ -44,7 +44,8 @@ impl Environment {
         let own = nodes_of(plan);
         let (own, spare): (Vec<&Node>, Vec<&Node>) =
             all.iter().partition(|node| own.iter().any(|other| other.name == node.name));
-        let (nodes, spare) = (gather(own, &machines)?, gather(spare, &machines)?);
+        let nodes = gather(own, &machines)?;
+        let spare = gather(spare, &machines)?;
         Ok(Self { worker, forks, machines, nodes, spare, asked: None, data: Vec::new() })
     }
 
@@ -52,7 +53,8 @@ impl Environment {
     pub(crate) fn in_front_of_a_queue(asked: String) -> Result<Self, Failure> {
         let worker = launch::examine(&launch::find_worker()?)?;
         let none = BTreeMap::new;
-        let (machines, data) = (Machines::Here, Vec::new());
+        let machines = Machines::Here;
+        let data = Vec::new();
         let forks = ForkServers::default();
         Ok(Self { worker, forks, machines, nodes: none(), spare: none(), asked: Some(asked), data })
     }
@@ -128,7 +130,7 @@ fn gather<'a>(
     Ok(facts)
 }
 
-/// What a data set that a worker cannot read means for a plan.
+/// The failure of a plan by a data set that a worker cannot read, with its cure.
 fn fault(source: &Source, error: DataFilesError) -> Failure {
     let told = error.to_string();
     let cure = match (&error, source.fetch_command(&DiskFiles.data_folder())) {

@@ -1,4 +1,4 @@
-//! What a worker of each arm exchanges: gradients or weights, in how many parts, and their bytes as they are coded.
+//! Exchanges of a worker of each arm: gradients or weights, in how many parts, and their bytes as they are coded.
 
 use crate::output::{self, human};
 use predict::schedule::{LayerTime, StepProfile, fixed};
@@ -13,7 +13,7 @@ const WIDTH: usize = 78;
 /// Where only the run, or the code of another crate, can say.
 const UNKNOWN: &str = "-";
 
-/// What travels in one direction or through one all-reduce.
+/// The vectors that travel in one direction or through one all-reduce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Exchange {
     what: String,
@@ -95,7 +95,7 @@ fn of(spec: &RunSpec) -> Vec<Exchange> {
         (Strategy::Custom { .. }, ..) => {
             vec![Exchange { what: "what its code says".to_owned(), parts: None, bytes: None }]
         }
-        // What ranks send that hold parts of a model is in the table of their network.
+        // Exchanges of ranks that hold parts of a model are in the table of their network.
         (Strategy::Gmp { mp: 2.., .. }, ..) => Vec::new(),
         (Strategy::Gmp { average_every: Some(_), .. }, ..)
         | (_, ExchangeThrough::AllReduce, Sends::Weights | Sends::Both) => {
@@ -149,7 +149,8 @@ fn gradients(spec: &RunSpec, whereto: &str) -> Exchange {
     let compression = spec.compression;
     let all = || compression.gradient_bytes(spec.model.tensors());
     if let Strategy::PipeSgd { segments: segments @ 2.., .. } = spec.strategy {
-        let (count, elements) = (segments as usize, spec.model.parameters());
+        let count = segments as usize;
+        let elements = spec.model.parameters();
         let pieces = (0..count).map(|place| (place + 1) * elements / count - place * elements / count);
         let bytes = match compression {
             Compression::None => all(),

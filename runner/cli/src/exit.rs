@@ -64,9 +64,8 @@ pub(crate) enum Failure {
     Told(Exit),
     /// Still to be said.
     Fault {
-        /// The exit code.
         exit: Exit,
-        /// What went wrong, and where.
+        /// The error and its place, for the user.
         error: anyhow::Error,
         /// The cure, if the error does not name it.
         cure: Option<String>,
@@ -79,7 +78,7 @@ impl Failure {
         Self::Fault { exit, error: anyhow::Error::msg(what.into()), cure: None }
     }
 
-    /// Adds the cure.
+    /// Sets the cure, in place of any before; a failure that was told already stays as it is.
     pub(crate) fn cure(self, what: impl Into<String>) -> Self {
         match self {
             Self::Fault { exit, error, .. } => Self::Fault { exit, error, cure: Some(what.into()) },

@@ -1,4 +1,4 @@
-//! What runs now, in files of the store, so that other commands can see it and ask it to stop.
+//! Files of the store about running sweeps, by which other commands see them and ask them to stop.
 //!
 //! Each driver keeps `live/<process>.json` up to date and looks for `live/<process>.stop`. A process is meant
 //! only where its number *and* the moment at which it began fit: numbers are given out again. A driver in another
@@ -24,12 +24,12 @@ const PACE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Live {
-    /// The driver's process.
+    /// The process that runs the sweep.
     pub(crate) driver: Driver,
     pub(crate) sweep: String,
     /// Name of the recipe.
     pub(crate) recipe: String,
-    /// The command line.
+    /// The driver's command line, its program first.
     pub(crate) argv: Vec<String>,
     /// When it began, as seconds since 1970.
     pub(crate) since: i64,
@@ -97,10 +97,10 @@ pub(crate) struct LiveRun {
     /// The lost ranks of its run, in words.
     #[serde(default)]
     pub(crate) degraded: Option<String>,
-    /// What its recipe let go wrong so far, one sentence each.
+    /// Faults of its recipe that struck it so far, one sentence each.
     #[serde(default)]
     pub(crate) struck: Vec<String>,
-    /// Its processes.
+    /// Processes of the run: its ranks and the evaluator.
     pub(crate) members: Vec<LiveMember>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct LiveRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct LiveMember {
-    /// `rank 2`, `evaluator`.
+    /// Name of the process in words: `rank 2`, `evaluator`.
     pub(crate) name: String,
     pub(crate) process: Driver,
     /// The step it is in.
@@ -206,7 +206,7 @@ pub(crate) fn ask(store: &Path, driver: &Driver, level: Level) -> Result<(), Fai
     })
 }
 
-/// What this driver was asked for.
+/// The level at which this driver is asked to stop; `None` without a request to this very process.
 pub(crate) fn asked(store: &Path, driver: &Driver) -> Option<Level> {
     let text = fs::read(file(store, driver, "stop")).ok()?;
     let request: Request = serde_json::from_slice(&text).ok()?;
@@ -250,7 +250,7 @@ impl Board {
         self.written.is_none_or(|written| written.elapsed() >= PACE)
     }
 
-    /// Updates the file.
+    /// Replaces the driver's file; the next update is due after `PACE`.
     pub(crate) fn show(&mut self, live: &Live) {
         self.written = Some(Instant::now());
         // Only `bakeoff status` misses it; the run continues.

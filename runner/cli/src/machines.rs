@@ -99,7 +99,7 @@ impl Machines {
         }
     }
 
-    /// Ends the agents.
+    /// Ends the agents on other machines, if there are any.
     pub(crate) async fn close(&self) {
         if let Self::Hosts(hosts) = self {
             hosts.close().await;
@@ -140,7 +140,7 @@ fn show_uploads(context: &Context<'_>) -> mpsc::UnboundedSender<Upload> {
     uploads
 }
 
-/// What tells a machine from the others of a plan: two names of one machine share what `ssh` is called with.
+/// Key of a machine among those of a plan: the host that `ssh` is called with, the same for two names of one machine.
 pub(crate) fn host_of(node: &Node) -> String {
     match &node.access {
         Access::Local => "local".to_owned(),

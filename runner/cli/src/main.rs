@@ -113,7 +113,7 @@ fn log_to(console: &Console) -> Result<(), Failure> {
     let usual = if console.loudness() == output::Loudness::Verbose {
         "warn,usvg=error,launch=debug,store=debug"
     } else {
-        // What it warns of, letters that no font has, is said by `figure`.
+        // Its warnings, about letters that no font has, are given by `figure`.
         "warn,usvg=error"
     };
     let asked = std::env::var_os("BAKEOFF_LOG").filter(|text| !text.is_empty());

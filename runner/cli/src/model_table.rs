@@ -64,7 +64,8 @@ fn line([name, output, weights, operations, kept]: &[String; 5]) -> String {
 }
 
 fn placed(layer: &PlacedLayer, kept: usize) -> [String; 5] {
-    let (trained, frozen) = (weights(layer.parameters.iter()), weights(layer.frozen_parameters()));
+    let trained = weights(layer.parameters.iter());
+    let frozen = weights(layer.frozen_parameters());
     [
         layer.name.clone(),
         layer.output.to_string(),

@@ -16,7 +16,7 @@ pub(crate) fn options() -> Options {
     Options { generated_by: format!("bakeoff {}", env!("CARGO_PKG_VERSION")), ..Options::default() }
 }
 
-/// What a page shows.
+/// Content of a page: runs of one sweep, and how they are shown.
 pub(crate) struct Content<'a> {
     /// The rows of one sweep.
     pub(crate) rows: &'a SweepRows,
@@ -177,7 +177,7 @@ mod tests {
         let exists = |name: &str| data.join(name).exists();
         assert!(remove_stale(&data, &[file("night-runs.csv")]).is_empty());
         assert_eq!(["night-runs.csv", "night-links.csv", "notes.csv"].map(exists), [true, false, true]);
-        // What no page has written keeps the folder.
+        // A file that no page has written keeps the folder.
         assert!(remove_stale(&data, &[]).is_empty());
         assert_eq!(["night-runs.csv", "notes.csv"].map(exists), [false, true]);
         fs::rename(data.join("notes.csv"), data.join("night-paces.csv")).unwrap();

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// What the repeats and evaluations of a plan can settle; empty for a single arm.
+/// Lines about the evidence that the repeats and evaluations of a plan can give; empty for a single arm.
 pub(crate) fn evidence(plan: &Plan) -> String {
     let sentences = reports::outlook(plan).into_iter().map(|words| format!("evidence: {words}"));
     let lines = sentences.flat_map(|words| output::fold(&words.replace('\u{a0}', " "), output::width()));

@@ -22,13 +22,13 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) struct Recorder {
     /// Where the numbers go.
     pub(crate) store: Store,
-    /// Whose they are.
+    /// The attempt that the events belong to.
     pub(crate) attempt: AttemptId,
     /// The run that is tried.
     pub(crate) run: Run,
-    /// The attempt's directory.
+    /// Directory of the attempt, where its event log lies.
     pub(crate) directory: PathBuf,
-    /// Who shows them.
+    /// The display that shows the updates.
     pub(crate) progress: Progress,
 }
 

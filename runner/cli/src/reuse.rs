@@ -17,7 +17,7 @@ pub(crate) const NEVER: &str = "never run before";
 /// The action for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It is trained.
+    /// It is trained from the beginning.
     Run,
     /// It is trained again: it did not end well.
     Repeat,
@@ -45,16 +45,16 @@ pub(crate) struct Decision {
     pub(crate) action: Action,
     /// Why, in a few words.
     pub(crate) why: String,
-    /// What makes the run the same as another.
+    /// Key by which finished runs are found: equal for equal runs.
     pub(crate) identity: String,
-    /// What decides its numbers beside its configuration.
+    /// Data, worker program and hardware, which decide its numbers beside its configuration.
     pub(crate) surroundings: Provenance,
 }
 
 /// Whether finished runs are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reuse {
-    /// They are.
+    /// Results of finished runs are taken.
     Finished,
     /// `--fresh`: everything is trained.
     Nothing,

@@ -64,7 +64,8 @@ fn row(plan: &Plan, search: &Search, group: &[&Trial], columns: Columns) -> Vec<
     let rungs = sizes.len() - 1;
     let runs = |repeats: usize| sizes[..rungs].iter().sum::<usize>() + sizes[rungs] * repeats;
     let (least, most) = plan.repeats_to_the_end();
-    let (least, most) = (runs(least), runs(most));
+    let least = runs(least);
+    let most = runs(most);
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let mut row = vec![TableCell::from(plan.arms[cell.arm].name.as_str())];
     if columns == Columns::WithCondition {
@@ -91,7 +92,8 @@ pub(crate) fn condition(plan: &Plan, run: &Run) -> Option<String> {
     };
     let groups = search.groups(plan);
     let sizes = search.sizes(groups.iter().find(own)?.len());
-    let (of, kept) = (sizes[before as usize], sizes[rung as usize]);
+    let of = sizes[before as usize];
+    let kept = sizes[rung as usize];
     let best = if kept == 1 { "the best".to_owned() } else { format!("among the best {kept}") };
     Some(format!("if {best} of {of} after rung {rung}"))
 }

@@ -6,7 +6,7 @@ use store::{Selection, Store, StoreError, SweepRows};
 
 /// Runs of one sweep.
 pub(crate) struct Selected {
-    /// What they were selected by.
+    /// The selection that they fit.
     pub(crate) selection: Selection,
     /// The sweep with these runs alone.
     pub(crate) rows: SweepRows,
@@ -37,7 +37,7 @@ impl Selected {
     }
 }
 
-/// What a page is made of.
+/// The runs of a page, of one sweep or of several, with their differences.
 pub(crate) struct Shown {
     /// Which runs it shows.
     pub(crate) selection: Selection,
@@ -45,7 +45,7 @@ pub(crate) struct Shown {
     pub(crate) rows: SweepRows,
     /// How arms changed from sweep to sweep, where there are several.
     pub(crate) changes: Option<Changes>,
-    /// What else differs between several sweeps.
+    /// Other differences between several sweeps, in words.
     pub(crate) remarks: Vec<String>,
 }
 

@@ -23,10 +23,10 @@ pub(crate) struct Session {
     work: Work,
 }
 
-/// What a driver does that is asked to stop.
+/// The work of a driver that is asked to stop; it decides the words for the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// It trains.
+    /// It trains runs itself.
     #[default]
     Training,
     /// It waits for jobs of a queue.
@@ -52,7 +52,7 @@ impl Session {
         Ok(session)
     }
 
-    /// What running attempts listen to.
+    /// The signal by which running attempts are asked to stop.
     pub(crate) fn stop(&self) -> StopSignal {
         self.stop.clone()
     }

@@ -51,7 +51,7 @@ impl TimeBudget {
     }
 }
 
-/// What the repeats that fit can settle, in sentences.
+/// Sentences about the evidence that the first `repeats` repeats of a plan can give.
 pub(crate) fn outlook(plan: &Plan, repeats: usize) -> Vec<String> {
     let mut fitting = plan.clone();
     fitting.runs.retain(|run| (run.repeat as usize) < repeats);

@@ -104,7 +104,7 @@ fn network(spec: &RunSpec) -> String {
     out
 }
 
-/// What an optimizer remembers of each weight, behind weights and gradients.
+/// Words for the values that an optimizer keeps of each weight, to follow "weights and gradients".
 fn remembered(optimizer: &OptimizerSettings) -> &'static str {
     match (optimizer.kind(), optimizer.vectors()) {
         (OptimizerKind::Sgd | OptimizerKind::Lars, 0) => "",
@@ -144,7 +144,8 @@ fn line(spec: &RunSpec, partition: &ModelPartition, stage: Stage) -> String {
 /// The weights of some layers that a rank holds: `33,032`, or `33,032-33,289` where outputs do not divide.
 fn range(partition: &ModelPartition, layers: std::ops::Range<usize>) -> String {
     let held = |part: usize| layers.clone().map(|layer| partition.held(layer, part)).sum::<usize>();
-    let (most, least) = (held(0), held(partition.parts() - 1));
+    let most = held(0);
+    let least = held(partition.parts() - 1);
     let text = human::thousands(most as u64);
     if most == least { text } else { format!("{}-{text}", human::thousands(least as u64)) }
 }
@@ -156,7 +157,7 @@ fn rounds_with_rows(spec: &RunSpec, scheme: ModuloScheme, parts: usize) -> usize
     if scheme == ModuloScheme::Shares { all.min(own) } else { all }
 }
 
-/// What travels between groups.
+/// Lines about the exchange between groups; empty for strategies other than `gmp`.
 fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String {
     let Strategy::Gmp { average_every, fc_update, scheme, .. } = spec.strategy else { return String::new() };
     let weights = spec.model.weighted_layers();

@@ -55,12 +55,12 @@ pub enum Event {
     /// A rank's part of a checkpoint is on its disk, or could not be written; the models that it took before are recorded
     /// before.
     Checkpoint(CheckpointRecord),
-    /// What a worker's memory and time were used for over the whole run.
+    /// A worker's use of memory and time over the whole run.
     Usage(UsageRecord),
     /// Which parts of a gradient travel together; recorded by rank 0 when it is decided, and at the end with the times that
     /// the parts travelled at.
     Schedule(ScheduleRecord),
-    /// What the recipe lets go wrong with a rank is about to happen; the last event of a rank that it ends.
+    /// A fault of the recipe is about to strike a rank; the last event of a rank that it ends.
     Struck(StruckRecord),
 }
 
@@ -102,7 +102,7 @@ pub struct Prepared {
     pub data_digest: String,
     /// SHA-256 of the initial weights that the rank holds, in hexadecimal; equal on all ranks that hold the same part of the model.
     pub weights: String,
-    /// Number of weights.
+    /// Number of weights that the rank holds.
     pub parameters: u64,
     /// Resident memory when it was recorded, in bytes.
     pub resident_bytes: u64,
@@ -167,17 +167,17 @@ pub struct SpanRecord {
     pub rank: Rank,
     /// The lane that recorded it.
     pub lane: LaneId,
-    /// From 1.
+    /// The lane's step number, from 1.
     pub step: u64,
-    /// The one that the span is of.
+    /// Phase that the lane was in.
     pub phase: Phase,
-    /// Its beginning.
+    /// When the span began, on the clock of the run.
     pub begin: Nanos,
-    /// In nanoseconds of the run's clock.
+    /// Duration of the span.
     pub length: Nanos,
     /// The peer, if one was involved.
     pub peer: Option<Rank>,
-    /// Bytes that moved.
+    /// Bytes exchanged with the peer; 0 without one.
     pub bytes: u64,
 }
 
@@ -234,11 +234,11 @@ pub struct SamplesRecord {
 /// suffice to replay the run bit for bit, unless the server has no lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateRecord {
-    /// The server.
+    /// The server that applied the gradient.
     pub rank: Rank,
     /// The worker that computed the gradient.
     pub worker: Rank,
-    /// The worker's step.
+    /// Step in which the worker computed it.
     pub step: u64,
     /// Number of the update on this server, from 1.
     pub version: u64,
@@ -256,7 +256,7 @@ pub struct UpdateRecord {
 pub struct LostRecord {
     /// The rank that continues.
     pub rank: Rank,
-    /// The lost peer.
+    /// The peer that it continues without.
     pub peer: Rank,
     /// The peer's first missing step; 0 if its steps are not known.
     pub step: u64,
@@ -269,7 +269,7 @@ pub struct LostRecord {
 /// A rank is about to be struck by what the recipe lets go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StruckRecord {
-    /// What happens, to whom, at which step.
+    /// The fault: the rank that it strikes, the step, and its effect.
     pub fault: PlannedFault,
     /// When that step began.
     pub at: Nanos,
@@ -304,7 +304,7 @@ pub enum RankEnd {
     },
     /// It could not continue.
     Failed {
-        /// The failed lane.
+        /// The lane in which it failed.
         lane: LaneId,
         /// From 1; 0 before the first.
         step: u64,

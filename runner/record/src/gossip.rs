@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// are known, these records suffice to replay a run bit for bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GossipRecord {
-    /// The model's rank.
+    /// The rank whose model changed.
     pub rank: Rank,
     /// Number of the change on this rank, from 1.
     pub sequence: u64,
     /// Its time on the clock of the run.
     pub at: Nanos,
-    /// The change.
+    /// Kind of the change, with the numbers that a replay needs.
     pub act: GossipAct,
 }
 
@@ -53,7 +53,7 @@ pub enum GossipAct {
 /// Two ranks replaced their models by the mean of both. Recorded by the active rank, which asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AveragedRecord {
-    /// The active rank.
+    /// The active rank, which asked for the averaging.
     pub rank: Rank,
     /// The rank that it asked.
     pub peer: Rank,

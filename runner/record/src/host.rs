@@ -1,4 +1,4 @@
-//! What a machine did while a run trained on it: its counters at some moments, and the shares between two of them.
+//! Use of a machine while a run trained on it: its counters at some moments, and the shares between two of them.
 //!
 //! The counters grow from the machine's start and mean something only as differences. A machine that does not report one of
 //! them, as virtual machines report no frequency, says nothing of it.
@@ -58,7 +58,7 @@ pub fn clocks_apart(readings: &[HostRecord]) -> Option<Nanos> {
     (first > Nanos(0)).then(|| first + second)
 }
 
-/// What a machine did between two readings, as shares of the time of its cores or of the time.
+/// Use of a machine between two readings, as shares of the time of its cores or of the elapsed time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostUse {
     /// Of the cores' time: processes that do not belong to the run, and the kernel on their behalf.
@@ -79,7 +79,8 @@ impl HostUse {
     /// Between the first and the last of one machine's readings, which are in order of time. `None` if less than one second
     /// of the time of one core lies between them, or if the machine's counters stand still.
     pub fn between(readings: &[&HostRecord]) -> Option<Self> {
-        let (first, last) = (readings.first()?, readings.last()?);
+        let first = readings.first()?;
+        let last = readings.last()?;
         let seconds = last.at.since(first.at).seconds();
         let core_seconds = seconds * f64::from(last.cores);
         let busy = last.busy.since(first.busy).seconds();

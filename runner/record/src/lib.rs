@@ -1,4 +1,4 @@
-//! What a run records: phases, clocks, and the closed, versioned set of events.
+//! The records of a run: phases, clocks, and the closed, versioned set of events.
 //!
 //! Everything between a worker and the database speaks in these types. This crate does no I/O and reads no
 //! clock of its own: time comes in through [`Clock`].

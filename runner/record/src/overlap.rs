@@ -40,7 +40,7 @@ pub(crate) enum Activity {
     Busy,
     /// Another lane's communication is open.
     Open,
-    /// Anything else.
+    /// The compute lane communicates or waits, or another lane has no open communication.
     Neither,
 }
 

@@ -14,7 +14,7 @@ pub enum Phase {
     Data,
     /// Forward pass, loss included.
     Forward,
-    /// Backward pass.
+    /// Backward pass: the gradients of the weights.
     Backward,
     /// Moving tensors between host and device.
     Copy,
@@ -32,7 +32,7 @@ pub enum Phase {
     Decode,
     /// Adding a received vector to a local one.
     Reduce,
-    /// Changing the weights.
+    /// Changing the weights, by the optimizer or by a rule of the strategy's own.
     Update,
     /// Copying the weights for a snapshot.
     Snapshot,
@@ -98,7 +98,7 @@ impl Phase {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
-    /// The phase's kind.
+    /// Whether the phase counts as computing, as communication, as waiting, or as none of these.
     pub fn category(self) -> Category {
         match self {
             Self::Data | Self::Forward | Self::Backward | Self::Copy | Self::Update => Category::Compute,

@@ -28,15 +28,15 @@ impl Trace {
 /// One stretch of a lane's time in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The one that the span is of.
+    /// Phase that the lane was in.
     pub phase: Phase,
-    /// Its beginning.
+    /// When the span began, on the clock of the run.
     pub begin: Nanos,
-    /// In nanoseconds of the run's clock.
+    /// Duration of the span.
     pub length: Nanos,
     /// The peer, if one was involved.
     pub peer: Option<Rank>,
-    /// Bytes that moved.
+    /// Bytes exchanged with the peer; 0 without one.
     pub bytes: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct Span {
 pub struct StepTiming {
     /// The step's number, from 1; 0 before the first step.
     pub step: u64,
-    /// When it began.
+    /// When the step began, on the clock of the run.
     pub begin: Nanos,
     /// When it ended and the next one began.
     pub end: Nanos,
@@ -214,7 +214,7 @@ impl StepTiming {
         Self { step, begin, end: begin, phases: PhaseTimes::default(), hidden: Nanos(0), spans: Vec::new() }
     }
 
-    /// The step's length.
+    /// Time from the beginning of the step to its end; the sum of its phases.
     pub fn length(&self) -> Nanos {
         self.end - self.begin
     }

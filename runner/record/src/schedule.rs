@@ -15,9 +15,9 @@ pub struct ScheduleRecord {
     pub from_step: u64,
     /// Steps that the measured times are means of.
     pub steps: u64,
-    /// What the plan is from; `None` where the schedule needs no times.
+    /// Measured costs that the plan is made from; `None` where the schedule needs no times.
     pub cost: Option<ScheduleCost>,
-    /// What the backward pass of each layer with weights took when the plan was made, from the input on: the slowest worker's median.
+    /// Backward time of each layer with weights when the plan was made, from the input on: the slowest worker's median.
     /// Empty without a plan, and in runs recorded before it was kept.
     #[serde(default)]
     pub layers: Vec<Nanos>,
@@ -25,8 +25,9 @@ pub struct ScheduleRecord {
     pub buckets: Vec<ScheduledBucket>,
 }
 
-/// What a plan is from. Where not all layers are averaged by the same workers, messages cost more or less in each section of the model:
-/// a and b are of the section that the first layer lies in.
+/// Measured costs that a plan is made from: a message of M bytes takes a + b M seconds. Where not all layers are
+/// averaged by the same workers, messages cost more or less in each section of the model: a and b are of the section
+/// that the first layer lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleCost {
     /// a of a + b M, in seconds.

@@ -78,7 +78,7 @@ pub enum Standing {
 /// uniform mean is always measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotGroup {
-    /// Number of ranks.
+    /// Number of ranks in the group, counted from rank 0.
     pub size: u32,
     /// Whether the run is judged by their mean.
     pub judged: bool,

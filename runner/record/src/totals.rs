@@ -1,4 +1,4 @@
-//! What a rank records of a whole run, at its end.
+//! Records of a whole run, which a rank makes at its end.
 
 use crate::{LaneId, Nanos, Rank};
 use schemars::JsonSchema;
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// One rank's traffic to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRecord {
-    /// The sender.
+    /// The rank that sent.
     pub from: Rank,
-    /// The receiver.
+    /// The rank that received.
     pub to: Rank,
     /// Payload bytes as sent, encoded.
     pub bytes: u64,
@@ -17,7 +17,7 @@ pub struct LinkRecord {
     pub messages: u64,
 }
 
-/// What a worker's memory and time were used for. Bytes are what its learner and its compute lane held, not counts by a formula.
+/// A worker's use of memory and time. Bytes are those that its learner and compute lane held, not counts by a formula.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageRecord {
     /// The rank that recorded it.
@@ -74,7 +74,7 @@ pub struct Overhead {
 pub struct EmulationRecord {
     /// The rank that recorded it.
     pub rank: Rank,
-    /// The emulated part.
+    /// The part of the emulation whose lateness this is.
     pub what: Emulated,
     /// Number of delayed messages, or of pieces of work.
     pub count: u64,
@@ -96,7 +96,7 @@ pub struct EmulationRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Emulated {
-    /// The network card.
+    /// The network card, which delays messages.
     Network,
     /// The time of computing.
     Compute,

@@ -84,7 +84,7 @@ pub enum LaneId {
     Communication,
     /// Receives weights from servers while the communication lane of the same rank sends gradients.
     Receiving,
-    /// Serves all workers.
+    /// Serves all workers in one lane.
     Clients,
     /// Serves the worker of this rank.
     Client(u16),

@@ -26,19 +26,17 @@ impl Child {
         self
     }
 
-    /// Starts in `folder`.
+    /// Starts the program in `folder`.
     pub(crate) fn folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Adds one argument.
     pub(crate) fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    /// Adds arguments.
     pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
         self.command.args(arguments);
         self

@@ -130,7 +130,7 @@ fn perform(workspace: &Workspace, options: Options, stages: &mut Stages) -> Resu
     Ok(())
 }
 
-/// What the tests use besides.
+/// Programs and abilities of this machine that some tests need; `None` or `false` leaves these tests out.
 #[derive(Default)]
 struct Tools {
     chromium: Option<PathBuf>,
@@ -141,8 +141,10 @@ struct Tools {
 }
 
 fn tools(workspace: &Workspace) -> Result<Tools> {
+    let chromium = browser()?;
+    let axe = axe_core(workspace)?;
+    let sshd = daemon()?;
     // A system may have no packages of Slurm: that test alone may be left out anywhere.
-    let (chromium, axe, sshd) = (browser()?, axe_core(workspace)?, daemon()?);
     Ok(Tools { chromium, axe, sshd, slurm: tools::slurm(), namespaces: tools::namespaces() })
 }
 
@@ -190,7 +192,7 @@ fn browser() -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
-/// What will not run, each with its reason and cure.
+/// Checks and tests that will not run, each with its reason and cure.
 fn left_out(options: Options, tools: &Tools, has_data: bool) -> Vec<&'static str> {
     let mut left_out = Vec::new();
     if options.quick {

@@ -64,7 +64,7 @@ Environment:
   BAKEOFF_REQUIRE_ALL=1       a missing tool is an error, not a test left out (CI sets it)
 ";
 
-/// The command line.
+/// The command line, parsed.
 #[derive(Debug, PartialEq, Eq)]
 enum Chore {
     Setup,

@@ -54,7 +54,7 @@ struct Event<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a trace.
+    /// Writes the head of the document, up to the first event.
     pub(crate) fn begin(out: &'a mut dyn Write) -> io::Result<Self> {
         let about = json!({ "program": "bakeoff", "version": env!("CARGO_PKG_VERSION") });
         write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{about},\"traceEvents\":[")?;

@@ -1,4 +1,4 @@
-//! What can be exported, one form per file.
+//! The forms of export, one per file.
 
 pub(crate) mod bundle;
 pub(crate) mod chrome_trace;
@@ -35,7 +35,7 @@ pub(crate) fn create(path: &Path) -> Result<BufWriter<Named>, Failure> {
 /// The runs that fit.
 ///
 /// # Errors
-/// None does.
+/// No run fits the selection, or the store cannot be read.
 pub(crate) async fn fitting(store: &Store, selection: &Selection) -> Result<Vec<RunInFull>, Failure> {
     let found = store.list_in_full(selection).await?;
     if found.is_empty() {

@@ -1,6 +1,6 @@
 //! Tables as Parquet: a column is of whole numbers, of numbers or of text, whatever its values are throughout.
 //!
-//! What a column is of is known only after its last row, so that a table is read twice, and never held in memory.
+//! The kind of a column is known only after its last row, so that a table is read twice, and never held in memory.
 
 use crate::exit::{Exit, Failure};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -16,7 +16,7 @@ use store::Value;
 /// Rows that are written together: readers skip whole groups.
 const GROUP: usize = 65_536;
 
-/// What the values of a column are.
+/// Kind of a column's values; each kind can also hold the values of those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     #[default]

@@ -48,7 +48,7 @@ pub(crate) fn of_run(run: &str, directory: &Path) -> Result<SampleIds, Failure> 
     Ok(samples)
 }
 
-/// Writes them.
+/// Writes a line for each sample, by step, rank and position in the batch; CSV begins with the columns' names.
 pub(crate) fn write(samples: &SampleIds, lines: Lines, out: &mut dyn Write) -> std::io::Result<()> {
     if lines == Lines::Csv {
         out.write_all(b"step,rank,position,sample_id\n")?;

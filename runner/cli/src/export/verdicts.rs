@@ -60,7 +60,7 @@ pub(crate) fn whole(verdicts: Vec<VerdictRow>) -> Whole {
     }
 }
 
-/// Writes them.
+/// Writes a line for each verdict; CSV begins with the columns' names.
 pub(crate) fn write(verdicts: Vec<VerdictRow>, lines: Lines, out: &mut dyn Write) -> io::Result<()> {
     let Whole { columns, rows } = whole(verdicts);
     if lines == Lines::Csv {

@@ -60,7 +60,8 @@ fn frozen(model: &Model, snapshot: &Path) -> Result<Vec<u8>, Failure> {
         Failure::new(Exit::Store, what).cure("run it again with --fresh")
     })?;
     if bytes.len() != expected {
-        let (path, found) = (path.display(), bytes.len());
+        let path = path.display();
+        let found = bytes.len();
         let what = format!("{path} has {found} bytes; the weights that are not trained take {expected}");
         return Err(
             Failure::new(Exit::Store, what).cure("the file was cut or changed; run it again with --fresh")

@@ -1,4 +1,4 @@
-//! What a terminal may be given of texts that others wrote: nothing that it would obey, except for our own colours.
+//! Texts of others, made safe for a terminal: nothing is left that it would obey, except for our own colours.
 
 use recipe::turns_text;
 

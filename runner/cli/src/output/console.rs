@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal, Write};
 /// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
-    /// Errors and warnings.
+    /// Only errors and warnings.
     Quiet,
     /// Also the progress of the work.
     Usual,

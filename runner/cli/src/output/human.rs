@@ -67,7 +67,7 @@ pub(crate) fn metric(metric: recipe::Metric, value: f64) -> String {
     }
 }
 
-/// `test accuracy`.
+/// A metric in words: `test accuracy`.
 pub(crate) fn metric_name(metric: recipe::Metric) -> String {
     metric.words()
 }
@@ -77,7 +77,7 @@ pub(crate) fn count(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// `10,000`.
+/// A number with a comma between groups of three digits: `10,000`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

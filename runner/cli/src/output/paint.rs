@@ -4,17 +4,17 @@ use anstyle::{AnsiColor, Style};
 use std::fmt::Display;
 use store::RunState;
 
-/// Headings and names.
+/// Style of headings and names.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What went well.
+/// Style of successes, such as runs that are done.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What did not.
+/// Style of failures, such as errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What deserves a look.
+/// Style of texts that deserve a look, such as warnings.
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
-/// What matters less.
+/// Style of secondary texts.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// No colour.
+/// Style of all other texts: the terminal's own.
 pub(crate) const PLAIN: Style = Style::new();
 
 /// A text in a style.

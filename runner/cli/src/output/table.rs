@@ -88,7 +88,7 @@ impl Sheet {
         cells.chain(self.head.get(column).map(|name| name.chars().count())).max().unwrap_or(0)
     }
 
-    /// Adds a row.
+    /// Adds a row, its cells in the order of the head.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }

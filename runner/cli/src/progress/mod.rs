@@ -42,7 +42,7 @@ struct State {
     plain: bool,
     total: usize,
     ended: usize,
-    /// What the runs take that are left, those under way among them.
+    /// Expected duration of the runs that are left, those under way among them.
     expected: Option<Estimate>,
     /// The runs under way, in the order in which they began.
     under_way: Vec<(Run, RunView)>,
@@ -59,7 +59,7 @@ struct State {
 
 /// How a run of the sweep ended, for the line about it.
 pub(crate) struct RunEnd<'a> {
-    /// How it stands.
+    /// State of the run at its end.
     pub(crate) state: RunState,
     /// The wall time, where it was trained.
     pub(crate) wall: Option<Nanos>,
@@ -123,7 +123,7 @@ impl Progress {
         self.state().at_once = runs;
     }
 
-    /// What the runs of this round take that are left, those under way among them.
+    /// Sets the expected duration of the runs of this round that are left, those under way among them.
     pub(crate) fn expect(&self, estimate: Option<Estimate>) {
         self.state().expected = estimate;
     }
@@ -298,7 +298,7 @@ fn arms(plan: &Plan) -> Vec<LiveArm> {
 impl State {
     /// A run has ended, or its numbers were taken from another.
     fn count(&mut self, plan: &Plan, run: &Run, end: RunState) {
-        // What its last moments brought.
+        // The run is still among those under way, so that other commands see its last metrics.
         self.post();
         let arm = plan.cells[run.cell].arm;
         let Some(arm) = self.board.as_mut().and_then(|(_, live)| live.arms.get_mut(arm)) else { return };

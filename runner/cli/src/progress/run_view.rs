@@ -28,7 +28,7 @@ pub(crate) struct RunView {
     in_rung: bool,
     /// The ranks that it has lost.
     lost: BTreeSet<Rank>,
-    /// What the recipe let go wrong so far.
+    /// Faults of the recipe that struck it so far.
     struck: Vec<PlannedFault>,
     /// How its job stands in a queue, where it is one.
     job: Option<String>,
@@ -236,7 +236,7 @@ impl RunView {
         }
     }
 
-    /// `step 120/500`.
+    /// The step, with the last one where it is known: `step 120/500`.
     fn step_words(&self) -> String {
         let step = human::thousands(self.training.step());
         match self.training.steps() {

@@ -35,7 +35,8 @@ impl Sending {
         if *size < LARGE {
             return;
         }
-        let (console, bars) = (&self.console, self.bars);
+        let console = &self.console;
+        let bars = self.bars;
         let bar = self.open.entry((host.clone(), file.clone())).or_insert_with(|| {
             let title = format!("{host}: sending {file}");
             if !bars {

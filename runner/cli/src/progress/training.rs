@@ -39,7 +39,7 @@ impl Training {
         self.samples = self.samples.max(samples);
     }
 
-    /// Steps so far.
+    /// Steps that the samples consumed so far make.
     pub(super) fn step(&self) -> u64 {
         self.steps_of(self.samples)
     }

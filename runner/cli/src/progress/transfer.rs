@@ -12,7 +12,7 @@ pub(crate) struct Transfer {
     console: Console,
     bar: Option<ProgressBar>,
     title: &'static str,
-    /// The last address.
+    /// The address shown last: a retry of it is not shown again.
     asked: String,
 }
 
@@ -32,7 +32,7 @@ impl Transfer {
         Self { console: console.clone(), bar, title: set.title, asked: String::new() }
     }
 
-    /// Something happened.
+    /// Shows the next step of the fetch, on the bar or as a line.
     pub(crate) fn show(&mut self, step: &FetchProgress<'_>) {
         match step {
             FetchProgress::Here { archive } => {

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use store::{AttemptEnd, NodeRow, RunState};
 
-/// What a job is to run.
+/// The order for a job: a run, its surroundings, and the attempts that it may continue.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Ticket {
@@ -25,7 +25,7 @@ pub(crate) struct Ticket {
     pub(crate) submitted: i64,
     /// The plan with this one run.
     pub(crate) plan: Plan,
-    /// What must be the same where it runs: data and worker program.
+    /// Provenance of the run, of which data and worker program must be the same where it runs.
     pub(crate) surroundings: Provenance,
     /// Attempts from whose checkpoints it may continue.
     pub(crate) before: Vec<PathBuf>,
@@ -46,9 +46,9 @@ pub(crate) struct Receipt {
     pub(crate) as_ordered: bool,
     /// The machines, in the order of the recipe; none where it did not begin.
     pub(crate) machines: Vec<NodeRow>,
-    /// What they are.
+    /// The kind of these machines, in words; empty where it did not begin.
     pub(crate) hardware: String,
-    /// What it said to users, each at its time.
+    /// Its messages to users, each with its time.
     pub(crate) notes: Vec<JobNote>,
 }
 
@@ -59,11 +59,11 @@ impl Receipt {
     }
 }
 
-/// Something that a job said to users.
+/// A message of a job to users.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct JobNote {
-    /// Seconds since 1970.
+    /// When it was said, in seconds since 1970.
     pub(crate) time: i64,
     /// `note`, or the state that the run had from then on.
     pub(crate) state: String,
@@ -123,7 +123,7 @@ impl JobFolder {
         )
     }
 
-    /// What the queue and the job say.
+    /// File of the output of the queue and of the job.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("slurm.log")
     }
@@ -177,7 +177,7 @@ impl JobFolder {
         self.write_json("ticket.json", ticket)
     }
 
-    /// What the job of the ticket handed back; `None` before it has.
+    /// The receipt of the ticket's job; `None` before it is written.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         let receipt: Receipt = self.read("receipt.json").ok()?;
         // A job that was cancelled may end after the folder was made anew for another one.
@@ -239,7 +239,8 @@ impl JobFolder {
 
     /// In one step, so that no reader sees half of it.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let (path, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let path = self.path.join(name);
+        let new = self.path.join(format!("{name}.new"));
         let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
         written.map_err(|error| self.fault(name, "written", &error))
     }
@@ -304,7 +305,9 @@ mod tests {
             ended: 0,
             lost: Vec::new(),
         };
-        let (machines, notes, hardware) = (Vec::new(), Vec::new(), String::new());
+        let machines = Vec::new();
+        let notes = Vec::new();
+        let hardware = String::new();
         let job = job.to_owned();
         Receipt { job, started: 0, end, may_do_better: false, as_ordered: false, machines, hardware, notes }
     }

@@ -44,11 +44,11 @@ pub(crate) struct Queue {
     fresh: bool,
     /// Names of the jobs that it submitted.
     own: Mutex<BTreeSet<String>>,
-    /// What the machines were that the queue gave.
+    /// Kinds of the machines that the queue gave so far.
     hardware: Mutex<BTreeSet<String>>,
 }
 
-/// What a driver wants of a queue.
+/// Options of a driver for its use of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// The most jobs in the queue at once; without it, all.
@@ -69,7 +69,7 @@ struct Look {
 
 /// A job of a run.
 pub(crate) struct Submitted {
-    /// In the queue.
+    /// The job's name in the queue.
     pub(crate) name: String,
     pub(crate) number: String,
     pub(crate) when: When,
@@ -80,7 +80,7 @@ pub(crate) struct Submitted {
 /// When a job was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// By this driver.
+    /// Now, by this driver.
     Now,
     /// By an earlier one, and it is in the queue.
     Before,
@@ -88,7 +88,7 @@ pub(crate) enum When {
     BeforeAndEnded,
 }
 
-/// What became of a job.
+/// Outcome of waiting for a job.
 pub(crate) enum Fate {
     /// It is not in the queue any more.
     Ended(Ended),

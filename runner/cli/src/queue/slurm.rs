@@ -15,9 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How a job stands in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedJob {
-    /// Its number.
+    /// The number that Slurm gave it.
     pub(crate) number: String,
-    /// `PENDING`, `RUNNING`, `COMPLETING`.
+    /// Slurm's word for its state: `PENDING`, `RUNNING`, `COMPLETING`.
     pub(crate) state: String,
     /// Why it waits; empty where nothing is said.
     pub(crate) reason: String,
@@ -123,8 +123,11 @@ pub(crate) async fn queued_jobs() -> io::Result<BTreeMap<String, QueuedJob>> {
 fn read_standings(text: &str) -> BTreeMap<String, QueuedJob> {
     let line = |line: &str| {
         let mut fields = line.split('|').map(|field| field.trim().to_owned());
-        let (number, name, state) = (fields.next()?, fields.next()?, fields.next()?);
-        let (reason, nodes) = (fields.next()?, fields.next().unwrap_or_default());
+        let number = fields.next()?;
+        let name = fields.next()?;
+        let state = fields.next()?;
+        let reason = fields.next()?;
+        let nodes = fields.next().unwrap_or_default();
         Some((name, QueuedJob { number, state, reason, nodes }))
     };
     text.lines().filter_map(line).collect()
@@ -198,7 +201,7 @@ pub(super) async fn end_of(number: &str) -> io::Result<JobEnd> {
     }
 }
 
-/// Cancels a job.
+/// Asks Slurm to cancel a job, which may still run for a while.
 ///
 /// # Errors
 /// `scancel` is not there, fails, or does not come back.
@@ -236,7 +239,7 @@ fn read_end(text: &str) -> JobEnd {
 /// Whether Slurm's commands are there.
 ///
 /// # Errors
-/// They are not.
+/// `sbatch` is not there, or cannot be used.
 pub(super) async fn check() -> Result<(), Failure> {
     call("sbatch", &["--version"]).await.map(drop).map_err(|error| absent("sbatch", &error))
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What became of the branch.
+/// Outcome of a commit to the branch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Committed {
     /// It has a new commit, of this id.
@@ -103,7 +103,7 @@ impl SiteBranch {
         Ok(Committed::New(commit))
     }
 
-    /// What the user types to publish it.
+    /// Command that publishes the branch, for the user; it says `REMOTE` where the repository has no remote.
     pub(crate) fn push_command(&self) -> String {
         let remotes = self.ask(&["remote"], None).unwrap_or_default();
         let remote =
@@ -124,7 +124,7 @@ fn refused(why: String) -> Failure {
     Failure::new(Exit::Preflight, why).cure("the folder of the site is written; the branch is as it was")
 }
 
-/// What git says, without the last end of line; or why it failed.
+/// Runs git. Returns its standard output without the last ends of lines, or the reason why it failed.
 fn git(
     folder: &Path,
     arguments: &[&str],

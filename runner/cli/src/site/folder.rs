@@ -9,12 +9,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// What publishing does to a file.
+/// Effect of publishing on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It is not there yet.
     New,
-    /// Its content differs.
+    /// It is there with other content, and is written again.
     Changed,
     /// It is there with the same content, and is not touched.
     Unchanged,
@@ -31,12 +31,11 @@ impl Change {
     }
 }
 
-/// What becomes of files of earlier publications that are not part of this one.
+/// Treatment of files of earlier publications that are not part of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Former {
-    /// They stay.
     Leave,
-    /// They are removed.
+    /// They are removed, unless they were changed since.
     Remove,
 }
 
@@ -68,7 +67,7 @@ impl Folder {
         Ok(Self { root: root.to_owned(), manifest: Manifest::read(root)? })
     }
 
-    /// What publishing would do to a file. One that is there and that this program did not write is an error.
+    /// The change that publishing would make to a file. An existing file that this program did not write is an error.
     pub(crate) fn change(&self, file: &SiteFile) -> Result<Change, Failure> {
         let path = self.root.join(&file.path);
         self.check_parents(&file.path)?;

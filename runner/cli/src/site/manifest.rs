@@ -21,7 +21,7 @@ const LARGEST: u64 = 16 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     version: u32,
-    /// SHA-256 by path.
+    /// SHA-256 of each file in hexadecimal, by its path in the site.
     pub(super) files: BTreeMap<String, String>,
 }
 
@@ -55,7 +55,7 @@ impl Manifest {
         }
     }
 
-    /// Its text.
+    /// The manifest as JSON, with an end of line.
     pub(super) fn text(&self) -> Result<String, Failure> {
         serde_json::to_string_pretty(self)
             .map(|text| text + "\n")

@@ -9,6 +9,5 @@ mod manifest;
 pub(crate) struct SiteFile {
     /// Relative to the site, with `/`.
     pub(crate) path: String,
-    /// Its content.
     pub(crate) text: String,
 }

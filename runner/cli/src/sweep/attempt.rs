@@ -151,11 +151,11 @@ fn is_allocated(spec: &RunSpec) -> bool {
 pub(crate) struct Execution<'a> {
     /// The plan that the run belongs to.
     pub(crate) plan: &'a Plan,
-    /// What the run does, and where.
+    /// Specification of the run, placed on its machines.
     pub(crate) spec: &'a RunSpec,
     /// Of everything random in it.
     pub(crate) seed: u64,
-    /// The attempt's directory.
+    /// Directory for the attempt's files.
     pub(crate) directory: &'a Path,
     /// The worker program and the machines.
     pub(crate) environment: &'a Environment,

@@ -16,12 +16,12 @@ impl<'f, K, T> Crowd<'f, K, T> {
         Self { members: Vec::new() }
     }
 
-    /// One more.
+    /// Adds a future, which makes progress only within [`next`](Self::next).
     pub(super) fn begin(&mut self, about: K, future: impl Future<Output = T> + 'f) {
         self.members.push((about, Box::pin(future)));
     }
 
-    /// What those under way are about, in the order in which they began.
+    /// Keys of the futures under way, in the order in which they began.
     pub(super) fn under_way(&self) -> impl Iterator<Item = &K> {
         self.members.iter().map(|(about, _)| about)
     }

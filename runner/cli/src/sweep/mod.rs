@@ -30,7 +30,7 @@ use store::{NodeId, RunId, Selection, Store, StoreError, SweepEnd, SweepId};
 
 /// How many runs are under way at once, and where.
 pub(crate) enum Pace {
-    /// One after another.
+    /// One run after another.
     OneByOne,
     /// Several, on machines that they do not share.
     AtOnce(Places),
@@ -64,7 +64,7 @@ impl Pace {
         }
     }
 
-    /// What a run keeps from others while it is under way.
+    /// Machines that a run keeps from others while it is under way.
     fn occupied(&self, plan: &Plan, run: &Run) -> Occupied {
         match self {
             Self::OneByOne => Occupied::Everything,
@@ -80,9 +80,9 @@ pub(crate) struct Sweep<'a> {
     pub(crate) plan: &'a Plan,
     /// The decision about each run, in the plan's order.
     pub(crate) decisions: &'a [Decision],
-    /// Where results go.
+    /// Store that the results are written to.
     pub(crate) store: &'a Store,
-    /// The sweep's row.
+    /// Id of the sweep's row in the store.
     pub(crate) id: &'a SweepId,
     /// The worker program and the machines.
     pub(crate) environment: &'a Environment,
@@ -90,7 +90,6 @@ pub(crate) struct Sweep<'a> {
     pub(crate) nodes: &'a BTreeMap<String, NodeId>,
     /// The user's requests to stop.
     pub(crate) session: &'a Session,
-    /// The progress display.
     pub(crate) progress: &'a Progress,
     /// Number of failed runs after which no new run is started.
     pub(crate) max_fail: Option<u32>,
@@ -237,7 +236,7 @@ struct Rounds<'a> {
 /// Cells that are named where something is open.
 const MOST_NAMED: usize = 3;
 
-/// What a look found, for people.
+/// A sentence for the user about the result of a look.
 fn looked(plan: &Plan, look: &Look, repeats: u32, next: Option<&u32>) -> String {
     let after = human::count(repeats as usize, "repeat");
     if look.needed.is_empty() {

@@ -12,12 +12,12 @@ use recipe::{Access, Cell, Node, Plan, Run, RunSpec, Tunnel};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// What a run keeps from others while it is under way.
+/// Machines that a run keeps from others while it is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Occupied {
-    /// All machines.
+    /// All machines, the driver's among them.
     Everything,
-    /// These, by name.
+    /// The machines of these names.
     Machines(BTreeSet<String>),
     /// None that this driver knows of.
     Nothing,
@@ -40,7 +40,7 @@ pub(crate) struct Places {
     most: usize,
     /// Machines of a block: as many as the largest run has.
     block: usize,
-    /// Number of blocks.
+    /// Number of blocks that runs are spread over.
     blocks: usize,
 }
 
@@ -113,7 +113,7 @@ impl Places {
         number % self.blocks * self.block
     }
 
-    /// What a run does, on the machines of its block.
+    /// Specification of a run on the machines of its block.
     pub(super) fn placed(&self, plan: &Plan, run: &Run) -> RunSpec {
         let mut spec = plan.cells[run.cell].spec.clone();
         let offset = self.offset(plan, run) as u32;
@@ -162,7 +162,8 @@ impl Places {
             (facts, worker, slots, cores, device, environment)
         };
         for run in &plan.runs {
-            let (own, placed) = (&plan.cells[run.cell].spec.cluster, self.placed(plan, run).cluster);
+            let own = &plan.cells[run.cell].spec.cluster;
+            let placed = self.placed(plan, run).cluster;
             for (here, there) in own.placements.iter().zip(&placed.placements) {
                 let (Some(first), Some(other)) =
                     (own.nodes.get(here.node as usize), own.nodes.get(there.node as usize))

@@ -17,12 +17,17 @@ const BATCH: usize = 512;
 
 /// The plan with one of its runs.
 pub(crate) fn plan_of(plan: &Plan, run: &Run) -> Plan {
-    let cell = Cell { axes: Vec::new(), ..plan.cells[run.cell].clone() };
-    let (source, expanded) = (String::new(), String::new());
-    let (looks, search, warnings) = (Vec::new(), None, Vec::new());
-    let settings = Vec::new();
-    let runs = vec![Run { cell: 0, ..*run }];
-    Plan { cells: vec![cell], settings, runs, looks, search, warnings, source, expanded, ..plan.clone() }
+    Plan {
+        cells: vec![Cell { axes: Vec::new(), ..plan.cells[run.cell].clone() }],
+        settings: Vec::new(),
+        runs: vec![Run { cell: 0, ..*run }],
+        looks: Vec::new(),
+        search: None,
+        warnings: Vec::new(),
+        source: String::new(),
+        expanded: String::new(),
+        ..plan.clone()
+    }
 }
 
 impl Sweep<'_> {
@@ -72,7 +77,7 @@ impl Sweep<'_> {
             folder.remove()?;
             queue.has_taken(&job.number);
             self.warn_of_kinds(queue, taken.receipt.as_ref());
-            // What went wrong before this driver came is repeated, as is what the store has of it.
+            // A run that went wrong before this driver came is repeated, as one that the store has is.
             let is_kept =
                 matches!(attempted.end.state, RunState::Done | RunState::Diverged) || attempted.as_ordered;
             if job.when == When::BeforeAndEnded && !is_kept {
@@ -217,7 +222,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What came of the files of an attempt.
+/// Outcome of taking over the files of an attempt.
 enum Taken {
     Whole,
     /// Its events end in the middle, or cannot be read: why.

@@ -149,7 +149,7 @@ impl Sweep<'_> {
     /// Takes the end of a run into account; whether no further one is begun.
     fn is_the_last(&self, all: &mut Rounds<'_>, run: &Run, attempted: &Attempted) -> bool {
         let Attempted { end: AttemptEnd { state, wall, .. }, as_ordered, is_the_last, .. } = attempted;
-        // What failed, or was ended, does not tell how long it would have taken.
+        // A run that failed, or was ended, does not tell how long it would have taken.
         if let (RunState::Done | RunState::Diverged, Some(wall)) = (state, wall) {
             all.durations.add(run.cell, Duration::from_nanos(wall.0));
         }

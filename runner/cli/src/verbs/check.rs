@@ -45,7 +45,7 @@ enum Format {
     Json,
 }
 
-/// Checks recipes.
+/// Checks all recipes, then reports on each; [`Exit::Usage`] if any has an error.
 pub(crate) fn execute(args: &CheckArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let machine = planning::machine_for(args.submit);
     let check = |path: &PathBuf| {

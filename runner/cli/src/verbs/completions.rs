@@ -20,7 +20,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the completion script of a shell to standard output.
 pub(crate) fn execute(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "bakeoff", &mut script);

@@ -341,7 +341,8 @@ fn list(console: &Console) -> Result<Exit, Failure> {
     for set in PublicDataSet::ALL {
         let folder = usual_folder(set);
         let files = || set.archives.iter().flat_map(|archive| archive.files);
-        let (count, of) = (files().filter(|file| is_there(file, &folder)).count(), files().count());
+        let count = files().filter(|file| is_there(file, &folder)).count();
+        let of = files().count();
         let here = match count {
             0 => "no".to_owned(),
             count if count == of => "yes".to_owned(),

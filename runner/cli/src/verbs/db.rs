@@ -67,7 +67,7 @@ struct PruneArgs {
     dry_run: bool,
 }
 
-/// Seconds.
+/// Age of a run, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Age(i64);
 
@@ -157,7 +157,7 @@ async fn prune(args: &PruneArgs, context: &Context<'_>) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// What would go, but is needed.
+/// Sentences about runs and sweeps that would be removed, but are under way or needed.
 fn stays(prunable: &Prunable) -> Vec<String> {
     let under_way = prunable.under_way.iter().map(|sweep| format!("sweep {sweep} is under way, and stays"));
     let needed = prunable

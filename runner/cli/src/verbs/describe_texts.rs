@@ -1,4 +1,4 @@
-//! What a user's own labelled texts are, for `bakeoff data describe`.
+//! Description of a user's own labelled texts, for `bakeoff data describe`.
 
 use crate::exit::{Exit, Failure};
 use crate::output::table::Sheet;

@@ -87,7 +87,7 @@ async fn run(store: &Store, text: &str) -> Result<RunDetail, Failure> {
     }
 }
 
-/// What the recipe says, and the seed.
+/// Differences in the recipe's settings and the seed.
 fn settings(first: &RunDetail, second: &RunDetail) -> Vec<Difference> {
     let mut found = differences::of_specs(&first.line.spec, &second.line.spec);
     found.extend(differing("seed", first.run.seed.to_string(), second.run.seed.to_string()));
@@ -143,7 +143,7 @@ fn surroundings(first: &RunDetail, second: &RunDetail) -> Vec<Difference> {
     found
 }
 
-/// What the runs ended with.
+/// Differences in the results of the runs: state, times, traffic, metrics, weights.
 fn results(first: &RunDetail, second: &RunDetail) -> Vec<Difference> {
     let attempts = [first, second].map(|detail| detail.run.attempt.as_ref());
     let mut found: Vec<Difference> =

@@ -27,7 +27,7 @@ pub(crate) struct ExplainArgs {
 /// Longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// Explains.
+/// Prints the page of the subject, or all subjects without one.
 pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
     let Some(subject) = &args.subject else {
         output::data(&format!("{}\n{SELECTION}\n{QUEUE}", recipe::topics().join("\n")))?;
@@ -87,7 +87,7 @@ given. Of jobs that cannot begin, as their time is more than the partition's, `s
 /// The page of a selection's words.
 const SELECTION: &str = "selection";
 
-/// What selections of runs are made of.
+/// The page about selections of runs: their syntax, and their fields.
 fn selection() -> String {
     let mut page = "selection: which runs `list`, `report`, `compare`, `export`, `publish`, `tag` and `db prune` mean\n\n\
         Tests are joined with `and`, `or`, `not` and parentheses; values are compared with =, !=, <, <=, > and >=. Values with \
@@ -103,7 +103,7 @@ fn selection() -> String {
     page
 }
 
-/// What a selection's field means, where it is no key of a recipe.
+/// A sentence about a field of selections; `None` if the subject is none.
 fn field(subject: &str) -> Option<String> {
     let (name, words) = Selection::fields().find(|(name, _)| *name == subject)?;
     Some(format!("{name}, of a selection of runs: {words}; `bakeoff explain {SELECTION}` shows the others"))

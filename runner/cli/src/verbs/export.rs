@@ -103,7 +103,7 @@ enum Format {
     Bundle,
 }
 
-/// Exports.
+/// Writes the selected runs in the requested format.
 pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
     let output = args.output.as_deref();

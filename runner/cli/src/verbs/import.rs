@@ -49,7 +49,7 @@ const PACE: Duration = Duration::from_secs(1);
 /// Settings that are named where two sweeps share none.
 const FEW: usize = 3;
 
-/// Imports.
+/// Imports the bundles one by one; with `--dry-run` only shows their contents.
 pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let folder = &context.global.store;
     let mut all = Vec::new();
@@ -148,7 +148,7 @@ fn machine(node: &NodeRow) -> String {
     )
 }
 
-/// What the store has that asks the same, and what differs.
+/// Lines about sweeps of the store that ask the same as an imported one, and how they differ from it.
 fn comparable(sweep: &ImportedSweep) -> Vec<String> {
     if sweep.alike.is_empty() {
         return vec![format!(
@@ -213,7 +213,7 @@ fn other_settings(alike: &AlikeSweep) -> String {
 /// A part of what decides the numbers of a run beside its configuration.
 type Part = fn(&Provenance) -> &String;
 
-/// What differs between two sweeps of the same settings: the one here first.
+/// Surroundings that differ between two sweeps of the same settings, the one here first.
 fn surroundings(sweep: &ImportedSweep, alike: &AlikeSweep) -> Vec<String> {
     let mut differs = Vec::new();
     let [here, there] = [machines(&alike.machines), machines(&sweep.machines)];

@@ -37,7 +37,7 @@ pub(crate) struct InitArgs {
     force: bool,
 }
 
-/// Writes a recipe.
+/// Writes a template as the recipe's file; an existing one stays unless `--force` is given.
 pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let template = Template::named(&args.template).unwrap_or(Template::ALL[0]);
     let file = args.file.display();

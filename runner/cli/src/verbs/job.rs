@@ -95,7 +95,9 @@ fn refused(job: String, failure: &Failure) -> Receipt {
         ended: human::now(),
         lost: Vec::new(),
     };
-    let (machines, notes, hardware) = (Vec::new(), Vec::new(), String::new());
+    let machines = Vec::new();
+    let notes = Vec::new();
+    let hardware = String::new();
     Receipt {
         job,
         started: human::now(),
@@ -123,7 +125,7 @@ async fn trained(ticket: &Ticket, folder: &JobFolder, context: &Context<'_>) -> 
     receipt
 }
 
-/// What a job has for its run.
+/// Parts of the program that a job needs to make its run.
 struct Means<'a> {
     environment: &'a mut Environment,
     session: &'a Session,
@@ -159,7 +161,8 @@ async fn trained_there(
         surroundings: found.clone(),
     };
     run::preflight(plan, std::slice::from_ref(&decision), environment, context)?;
-    let (started, begun) = (human::now(), Instant::now());
+    let started = human::now();
+    let begun = Instant::now();
     let directory = folder.attempt();
     let (updates, arriving) = mpsc::channel(sweep::CHANNEL);
     let recording = tokio::spawn(recorded(arriving, directory.clone()));

@@ -97,7 +97,7 @@ pub(super) fn of(store: &Path, console: &Console) -> Result<Vec<Job>, Failure> {
 /// How jobs are shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
-    /// Columns.
+    /// Width of the terminal, in columns.
     pub(super) width: usize,
     /// Whether a driver waits for them, and takes their results.
     pub(super) is_waited_for: bool,

@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
     format: TableFormat,
 }
 
-/// Lists runs.
+/// Prints the runs that fit the selection.
 pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
     let width = output::width();
@@ -49,7 +49,7 @@ pub(crate) fn execute(args: &ListArgs, context: &Context<'_>) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
-/// What a query finds. Nothing where nothing is asked for is no failure.
+/// Rows that a query finds. Finding none is a failure only if the user gave a selection.
 fn listed<T>(
     args: &ListArgs,
     context: &Context<'_>,
@@ -67,7 +67,7 @@ fn listed<T>(
     Ok(lines)
 }
 
-/// What a narrow terminal can do without, the first of them first.
+/// Columns that a narrow terminal can do without, the first of them first.
 const DISPENSABLE: [&str; 5] = ["started", "training", "repeat", "origin", "tags"];
 
 /// As many columns as fit.

@@ -37,7 +37,7 @@ pub(crate) struct LogsArgs {
 /// How often a growing log is looked at.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// Shows logs.
+/// Prints the logs; with `--follow`, new lines too until the run ends.
 pub(crate) fn execute(args: &LogsArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;

@@ -78,7 +78,7 @@ struct Told<'a> {
     floor: &'a NoiseFloor,
 }
 
-/// Measures the noise.
+/// Trains one arm under two names, and reports how far apart their numbers are.
 pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let console = context.console;
     let recipe = RecipeArgs {
@@ -284,7 +284,7 @@ fn percent(share: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
-/// `95 %`.
+/// A share in per cent, with at most one decimal: `95 %`.
 fn share(share: f64) -> String {
     format!("{} %", (share * 1000.0).round() / 10.0)
 }

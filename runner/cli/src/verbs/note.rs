@@ -30,7 +30,7 @@ pub(crate) struct NoteArgs {
     text: String,
 }
 
-/// Takes a note.
+/// Gives the note to each sweep that fits, in place of its former one.
 pub(crate) fn execute(args: &NoteArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
     let note = SweepNote::parse(&args.text)?;

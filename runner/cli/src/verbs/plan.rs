@@ -67,7 +67,7 @@ enum Format {
 /// Longer tables are cut; `--format csv` is for the whole.
 const MOST_ROWS: usize = 60;
 
-/// Shows a plan.
+/// Prints the plan of a recipe in the requested format.
 pub(crate) fn execute(args: &PlanArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let plan = planning::plan_for(&args.recipe, args.submit, context.console)?;
     planning::ask_the_worker(&plan, context.console)?;
@@ -297,7 +297,7 @@ fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
     needed_if(plan, run).into_iter().chain([decision.why.clone()]).collect::<Vec<_>>().join("; ")
 }
 
-/// What has to be so for a run to be made; empty where it is made in any case.
+/// Conditions under which a run is made; empty where it is made in any case.
 fn needed_if(plan: &Plan, run: &Run) -> Vec<String> {
     let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
     let open = before.map(|look| format!("if open after {look} repeats"));
@@ -395,7 +395,7 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
     out
 }
 
-/// What becomes of a line's run.
+/// The columns of a CSV line that are about its run.
 struct Fate<'a> {
     /// Number, repeat and seed of the run.
     counts: &'a [String; 3],

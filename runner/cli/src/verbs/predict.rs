@@ -55,7 +55,7 @@ pub(crate) struct PredictArgs {
     /// The network; without it the one that the recipe emulates.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NamedNetwork::ALL.map(NamedNetwork::name)).try_map(named))]
     network: Option<NamedNetwork>,
-    /// What a worker computes per step, as in `20ms`; without it the recipe's `compute.step-time`.
+    /// Compute time of a worker per step, as in `20ms`; without it the recipe's `compute.step-time`.
     #[arg(long, value_name = "TIME", value_parser = length)]
     compute: Option<Duration>,
     /// Take what the recipe does not state from this run: `last`, or the beginning or the end of its id.
@@ -85,7 +85,7 @@ struct Row<'a> {
 /// Longer tables are cut; `--format json` is for the whole.
 const MOST_ROWS: usize = 60;
 
-/// Shows the predictions.
+/// Prints a prediction for each cell; settings that are searched over share one.
 pub(crate) fn execute(args: &PredictArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let plan = planning::plan_of_no_runs(&args.recipe, context.console)?;
     let source = args.from.as_deref().map(|run| super::wait(Source::of(run, context))).transpose()?;
@@ -168,7 +168,7 @@ fn is_same_network(one: &Model, other: &Model) -> bool {
     }
 }
 
-/// A requested prediction.
+/// The arguments of a prediction, with the run that they name.
 struct Request<'a> {
     args: &'a PredictArgs,
     source: Option<Source>,
@@ -361,7 +361,7 @@ fn equations(plan: &Plan, rows: &[Row<'_>]) -> Vec<String> {
     arms.into_iter().map(|(equation, names)| format!("by {equation}: {}", names.join(", "))).collect()
 }
 
-/// What the predicted numbers leave out.
+/// Notes about costs that the predicted numbers leave out.
 fn notes(rows: &[Row<'_>]) -> Vec<&'static str> {
     let gpus = |row: &Row<'_>| row.forecast.is_ok() && row.cell.spec.cluster.with_gpus().is_some();
     let copies = "The copies between a GPU and its host are in none of the equations.";

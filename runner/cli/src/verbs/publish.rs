@@ -88,7 +88,7 @@ struct Site {
     sweeps: usize,
 }
 
-/// Publishes.
+/// Writes the site and commits it to the named branch; with `--dry-run` only lists its files.
 pub(crate) fn execute(args: &PublishArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     refuse_the_store(&args.folder, &context.global.store)?;
     let mut folder = Folder::open(&args.folder)?;
@@ -169,7 +169,7 @@ fn told_of(stay: &[String], args: &PublishArgs, context: &Context<'_>) {
     context.console.warn(&format!("{what}{unredacted}"), cure);
 }
 
-/// What would be written.
+/// Lists the files that publishing would write, remove or leave; writes nothing.
 fn listed(
     site: &Site,
     changes: &[Change],
@@ -215,7 +215,7 @@ async fn chosen(store: &Store, args: &PublishArgs) -> Result<Vec<Chosen>, Failur
     if chosen.is_empty() { Err(StoreError::Empty { selection: any }.into()) } else { Ok(chosen) }
 }
 
-/// Makes all files.
+/// Makes all pages and their index, before any file is written.
 async fn made(store: &Store, args: &PublishArgs, context: &Context<'_>) -> Result<Site, Failure> {
     let sweeps = chosen(store, args).await?;
     // All names are known before the first page, so that a machine has the same alias on each.
@@ -225,7 +225,9 @@ async fn made(store: &Store, args: &PublishArgs, context: &Context<'_>) -> Resul
     }
     let withheld: BTreeSet<Withheld> = args.redact.iter().map(|what| what.withheld()).collect();
     let mut site = Site { files: Vec::new(), left_out: Vec::new(), sweeps: sweeps.len() };
-    let (mut cards, mut users, mut paths) = (Vec::new(), 0, 0);
+    let mut cards = Vec::new();
+    let mut users = 0;
+    let mut paths = 0;
     for (place, Chosen { id, selection }) in sweeps.iter().enumerate() {
         let rows = store.sweep_rows(selection).await?;
         if sweeps.len() > 1 {

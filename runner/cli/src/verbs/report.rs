@@ -52,7 +52,7 @@ pub(crate) struct ReportArgs {
     open: bool,
 }
 
-/// Makes a page.
+/// Writes the page of the selected sweeps, and opens it on request.
 pub(crate) fn execute(args: &ReportArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     super::wait(async {
         let store = Store::open_existing(&context.global.store).await?;

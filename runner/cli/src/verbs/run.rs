@@ -98,7 +98,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a number with a unit is expected, such as 90s, 30min or 2h".to_owned())
 }
 
-/// Runs a recipe.
+/// Runs a recipe, writes its page, and returns the exit code of the results.
 pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let console = context.console;
     let options = Options::of(&args.queue_options)?;
@@ -212,7 +212,7 @@ pub(crate) struct Training<'a> {
     pub(crate) pace: &'a Pace,
     /// The user's requests to stop.
     pub(crate) session: &'a Session,
-    /// Where results go.
+    /// Store that the results are written to.
     pub(crate) store: &'a Store,
 }
 
@@ -372,7 +372,7 @@ pub(crate) fn preflight(
     }
 }
 
-/// What the runs take that are trained in any case.
+/// Expected duration of the runs that are trained in any case.
 pub(crate) fn to_train(
     plan: &Plan,
     decisions: Option<&[Decision]>,

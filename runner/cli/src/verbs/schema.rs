@@ -16,7 +16,7 @@ Editors with TOML support complete and check recipes that begin with
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {}
 
-/// Prints the schema.
+/// Prints the JSON schema of recipes.
 pub(crate) fn execute(_: &SchemaArgs) -> Result<Exit, Failure> {
     output::json(&recipe::schema())?;
     Ok(Exit::Done)

@@ -40,7 +40,7 @@ enum Format {
     Json,
 }
 
-/// Shows a run.
+/// Prints one run with all that is known of it.
 pub(crate) fn execute(args: &ShowArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let detail = super::wait(find(args, context))?;
     match args.format {

@@ -60,7 +60,7 @@ struct Status {
     jobs: Vec<Job>,
 }
 
-/// Shows what runs.
+/// Prints running sweeps, remains of killed drivers, and jobs; with `--watch` until no sweep runs.
 pub(crate) fn execute(args: &StatusArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = &context.global.store;
     if !store.is_dir() {
@@ -96,7 +96,7 @@ fn look(store: &Path, context: &Context<'_>) -> Result<Status, Failure> {
     Ok(Status { running, gone, left_over, annotations, jobs })
 }
 
-/// What the database says.
+/// The part of the status that is read from the database.
 #[derive(Default)]
 struct Recorded {
     left_over: Vec<LeftOver>,

@@ -35,10 +35,10 @@ pub(crate) struct StopArgs {
 
 /// How long a driver that is to be killed may take to leave by itself, and its processes to follow it.
 const GRACE: Duration = Duration::from_secs(3);
-/// Between two looks.
+/// Time between two looks at processes that are to end.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Stops what runs.
+/// Asks running drivers to stop, waits for their end, and clears up after killed ones.
 pub(crate) fn execute(args: &StopArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let store = &context.global.store;
     if !store.is_dir() {

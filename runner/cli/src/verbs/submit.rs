@@ -80,7 +80,7 @@ fn in_the_queue(job: &JobFolder, queued_jobs: Option<&BTreeMap<String, QueuedJob
     Some(queued_jobs?.get(&job.ticket().ok()?.job)?.words())
 }
 
-/// What becomes of a run that was submitted before; `None` if it is submitted anew.
+/// State of a run that was submitted before, in words; `None` if it is submitted anew.
 fn standing(job: &JobFolder, queued_jobs: Option<&BTreeMap<String, QueuedJob>>) -> Option<String> {
     let ticket = job.ticket().ok()?;
     let number = job.number().map_or_else(String::new, |number| format!(" {number}"));

@@ -32,7 +32,7 @@ pub(crate) struct TagArgs {
     remove: bool,
 }
 
-/// Tags.
+/// Gives the tags to each sweep that fits, or takes them away.
 pub(crate) fn execute(args: &TagArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let selection = Selection::parse(&args.selection)?;
     let tags = args.names.iter().map(|name| SweepTag::parse(name)).collect::<Result<Vec<_>, _>>()?;

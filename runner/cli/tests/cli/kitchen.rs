@@ -12,14 +12,11 @@ pub(crate) struct Kitchen {
     worker: PathBuf,
 }
 
-/// What the program said, and how it ended.
+/// Output of the program, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// Exit code.
     pub(crate) code: i32,
-    /// Standard output.
     pub(crate) out: String,
-    /// Standard error.
     pub(crate) err: String,
 }
 
@@ -47,7 +44,8 @@ impl Kitchen {
 
     /// A worker program that fits this driver and then does what the line of shell says.
     pub(crate) fn with_worker(mut self, line: &str) -> Self {
-        let (version, format) = (env!("CARGO_PKG_VERSION"), launch::wire_format());
+        let version = env!("CARGO_PKG_VERSION");
+        let format = launch::wire_format();
         let greeting = format!("bakeoff-worker {version} protocol {} format {format:016x}", launch::PROTOCOL);
         let script =
             format!("#!/bin/sh\nif [ \"$1\" = --protocol ]; then echo {greeting}; exit; fi\n{line}\n");
@@ -62,7 +60,7 @@ impl Kitchen {
         self.folder.path().join(name)
     }
 
-    /// Writes a file.
+    /// Writes a file into the folder.
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }

@@ -47,7 +47,8 @@ fn table(
     turns: &mut Turns,
     [model, steps, title]: [&str; 3],
 ) -> Result<Table> {
-    let (mut ours, mut theirs) = (Found::new(), Found::new());
+    let mut ours = Found::new();
+    let mut theirs = Found::new();
     let mut graphs = Graphs::new();
     let mut names = BTreeMap::new();
     for turn in 1..=TURNS {
@@ -170,7 +171,8 @@ mod tests {
                     layers torch graph=contiguous forward=3 backward=4\n\
                     layers torch graph=channels-last forward=5 backward=6\n";
         let said = lines(text, "layers");
-        let (mut found, mut graphs) = (Found::new(), Graphs::new());
+        let mut found = Found::new();
+        let mut graphs = Graphs::new();
         note(&mut found, &said);
         note_graphs(&mut graphs, &said);
         assert_eq!(whole(&found, "backward"), [2.0]);

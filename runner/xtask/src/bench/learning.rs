@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// Of the text: the beginning of this project's own sources.
 const BYTES: usize = 1_000_000;
-/// As in `tests/peers/gpt.toml`.
+/// Steps of training, as in `tests/peers/gpt.toml`.
 const STEPS: &str = "1500";
 
 /// Trains both on one text, three seeds each.
@@ -55,7 +55,8 @@ fn write_text(workspace: &Workspace, path: &Path) -> Result<()> {
 
 fn own(workspace: &Workspace, folder: &Path, text: &Path) -> Result<Vec<f64>> {
     let program = workspace.target_folder()?.join("release/bakeoff").to_string_lossy().into_owned();
-    let (recipe, store) = (workspace.root().join("tests/peers/gpt.toml"), folder.join("store"));
+    let recipe = workspace.root().join("tests/peers/gpt.toml");
+    let store = folder.join("store");
     let run = Child::new(&program).argument("run").argument(recipe).arguments(&["--yes", "--fresh"]);
     let run = run.argument("--set").argument(format!("dataset.path={}", text.display()));
     run.argument("--store").argument(&store).read()?;
@@ -70,7 +71,10 @@ fn last_losses(csv: &str) -> Option<Vec<f64>> {
     let head: Vec<&str> = lines.next()?.split(',').collect();
     let column = |name: &str| head.iter().position(|own| *own == name);
     let [metric, step, value, judged] = ["metric", "step", "value", "judged"].map(column);
-    let (metric, step, value, judged) = (metric?, step?, value?, judged?);
+    let metric = metric?;
+    let step = step?;
+    let value = value?;
+    let judged = judged?;
     let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
     let of_end = rows.filter(|row| {
         row.len() == head.len() && row[metric] == "test-loss" && row[judged] == "1" && row[step] == STEPS

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) struct Line {
     /// The benchmark and the program.
     pub(super) words: Vec<String>,
-    /// The measured values.
+    /// Measured values by their names.
     pub(super) values: BTreeMap<String, f64>,
 }
 

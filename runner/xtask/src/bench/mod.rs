@@ -28,14 +28,14 @@ use crate::workspace::Workspace;
 /// How often each program has its turn.
 const TURNS: usize = 5;
 
-/// The benchmark.
+/// The benchmarks that are to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// All-reduces, steps, layers and models.
     All,
     /// All-reduces of several sizes.
     AllReduce,
-    /// Steps of training.
+    /// Steps of training every model, in worker processes on this machine.
     Training,
     /// Steps of training one model, by the name of its recipe.
     TrainingOf(&'static str),
@@ -56,7 +56,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// What stands after `bench` on the command line.
+    /// The benchmarks that the words after `bench` on the command line choose.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let subject = match words.first() {
             None => Self::All,

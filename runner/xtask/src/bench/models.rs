@@ -23,7 +23,7 @@ enum Data {
     Cifar,
     /// Random pictures of 224 x 224 of a thousand classes.
     Pictures,
-    /// Random letters.
+    /// Random letters, as one text.
     Text,
     /// The labelled texts of the examples.
     Labelled,
@@ -77,7 +77,8 @@ fn both(workspace: &Workspace, peers: &Peers, turns: &mut Turns, row: &Row) -> R
     let described = peers.folder().join(format!("{model}.json"));
     let text = own(workspace, peers.folder(), row, "describe")?;
     fs::write(&described, text).with_context(|| format!("cannot write {}", described.display()))?;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
     for turn in 1..=TURNS {
         eprintln!("models: turn {turn} of {TURNS}, {model}");
         let named = |output: String| named(lines(&output, "step"), model);
@@ -165,7 +166,7 @@ fn random_pictures(folder: &Path) -> Result<()> {
 }
 
 fn write_array(path: &Path, element: &str, shape: &str, elements: &[u8]) -> Result<()> {
-    /// Where elements begin.
+    /// Offset of the elements in the file, in bytes.
     const HEAD: usize = 128;
     let mut header = format!("{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}");
     header += &" ".repeat(HEAD - 11 - header.len());

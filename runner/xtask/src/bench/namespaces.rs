@@ -49,7 +49,8 @@ impl Namespaces {
         call(&format!("ip address add {OUTSIDE}/24 dev bakeoffbr"))?;
         call("ip link set bakeoffbr up")?;
         for rank in 0..RANKS {
-            let (name, link) = (name(rank), format!("bakeoffv{rank}"));
+            let name = name(rank);
+            let link = format!("bakeoffv{rank}");
             let inside = format!("ip netns exec {name}");
             for line in [
                 format!("ip netns add {name}"),

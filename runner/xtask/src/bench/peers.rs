@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// The version that our own libtorch has.
 const TORCH: &str = "torch==2.11.0";
 
-/// The installed peers.
+/// The peers that are measured beside ours, as far as they could be installed.
 pub(super) struct Peers {
     folder: PathBuf,
     /// A Python that imports torch, or why there is none.

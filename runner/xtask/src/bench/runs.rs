@@ -11,12 +11,12 @@ use super::{median, memory};
 use crate::child::Child;
 use crate::workspace::Workspace;
 
-/// What a row is about.
+/// The model, workers and batch that a row is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     /// The recipe, and PyTorch's model.
     pub(super) model: &'static str,
-    /// In the table.
+    /// Name of the model in the table.
     pub(super) name: &'static str,
     pub(super) workers: u32,
     /// Samples of each worker in a step.
@@ -58,9 +58,9 @@ impl Schedule {
 pub(super) struct Setup<'a> {
     pub(super) job: Job,
     pub(super) schedule: Schedule,
-    /// What the recipe says else, as `key=value`.
+    /// Further settings of the recipe, as `key=value`.
     pub(super) settings: Vec<String>,
-    /// Environment variables.
+    /// Environment variables of the run, by name.
     pub(super) variables: Vec<(&'static str, &'a Path)>,
 }
 
@@ -76,7 +76,8 @@ impl Run {
     /// As it is stored.
     pub(super) fn line(&self, setup: &Setup<'_>) -> Line {
         let Setup { job, schedule, settings, .. } = setup;
-        let (model, schedule) = (format!("model={}", job.model), format!("schedule={}", schedule.name()));
+        let model = format!("model={}", job.model);
+        let schedule = format!("schedule={}", schedule.name());
         let mut words = ["training", "bakeoff", &model, &schedule].map(str::to_owned).to_vec();
         words.extend(settings.iter().cloned());
         let mut values = BTreeMap::from([

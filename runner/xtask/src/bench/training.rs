@@ -18,10 +18,10 @@ const MODELS: [Job; 2] = [
     Job { model: "vgg-like", name: "VGG-like", workers: 2, batch: 32, steps: 6 },
 ];
 
-/// Numbers of workers.
+/// Numbers of workers that each model is trained by.
 const WORKERS: [u32; 2] = [2, 4];
 
-/// What our own runs differ in: the transport and the schedule, in the order of their columns.
+/// Transport and schedule of our own runs, in the order of their columns.
 const WAYS: [(&str, Schedule); 4] = [
     ("zeromq", Schedule::Single),
     ("zeromq", Schedule::MergedExact),
@@ -109,7 +109,7 @@ fn row(workspace: &Workspace, peers: &Peers, turns: &mut Turns, job: Job) -> Res
     ])
 }
 
-/// What bounds the run in the middle.
+/// The phases that bound the run with the median time.
 pub(super) fn middle_phases(runs: &mut [Run]) -> String {
     runs.sort_by(|a, b| a.us.total_cmp(&b.us));
     runs.get(runs.len() / 2).map_or_else(String::new, |run| bound(&run.phases))

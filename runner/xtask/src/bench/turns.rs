@@ -1,4 +1,4 @@
-//! What the programs of a benchmark said in their turns.
+//! Output of the programs of a benchmark, turn by turn.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

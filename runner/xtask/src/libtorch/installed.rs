@@ -18,7 +18,7 @@ const CPU_LIBRARY: &str = "libtorch_cpu.so";
 pub(super) struct PyTorch {
     /// The full version, such as `2.11.0+cu130`.
     pub(super) version: String,
-    /// The package's folder.
+    /// Folder of the package `torch`.
     pub(super) folder: PathBuf,
 }
 

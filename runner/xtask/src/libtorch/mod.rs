@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// What one source can bring.
+/// A place that libtorch can be brought from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     /// A PyTorch of the right version that Python already has: links to its files.

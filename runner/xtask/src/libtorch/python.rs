@@ -1,4 +1,4 @@
-//! What Python does for the set-up: it finds packages, downloads, and unpacks.
+//! Python's part in the set-up: it finds packages, downloads, and unpacks.
 //!
 //! The scripts travel inside this program and use Python's own library only.
 

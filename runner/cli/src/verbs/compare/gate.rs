@@ -1,4 +1,4 @@
-//! What a comparison may be made to fail at.
+//! Conditions under which a comparison fails: `--fail-if`.
 
 use super::Compared;
 use crate::ending;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use reports::{Grade, Quality, Verdict};
 use store::{RunRow, RunState};
 
-/// What a script can be warned of.
+/// Condition of `--fail-if` that ends the program with exit code 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Fault {
     /// B is slower by more than the smallest difference that matters, misses the target, or diverges.

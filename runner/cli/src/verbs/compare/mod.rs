@@ -43,7 +43,7 @@ pub(crate) struct CompareArgs {
     /// The runs of one sweep that are compared with them.
     #[arg(value_name = "B")]
     second: String,
-    /// What speed is; by default the time to the recipe's target, without one the time of a step.
+    /// Measure of speed; by default the time to the recipe's target, without one the time of a step.
     #[arg(long, value_name = "NAME")]
     metric: Option<CompareMetric>,
     /// The smallest difference that matters, as in `5%`; by default the recipe's `report.min-effect`.
@@ -60,7 +60,7 @@ pub(crate) struct CompareArgs {
     format: TableFormat,
 }
 
-/// What speed is.
+/// Measure of speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CompareMetric {
     /// The time until the recipe's target is reached.
@@ -74,7 +74,7 @@ fn effect(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a share below one, as in `5%` or `0.05`".to_owned())
 }
 
-/// Compares.
+/// Compares B with A, and prints the result before any condition of `--fail-if` that is met.
 pub(crate) fn execute(args: &CompareArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     if let Some(file) = &args.output {
         page::prepare(file)?;

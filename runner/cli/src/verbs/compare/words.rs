@@ -1,4 +1,4 @@
-//! What a comparison says: to people, to programs, and below the headline of its page.
+//! The words of a comparison: for people, for programs, and below the headline of its page.
 
 use super::Compared;
 use super::gate::Fault;
@@ -33,7 +33,7 @@ impl Compared {
         all
     }
 
-    /// What the arms of a side chose by their search, in the order of the plan's arms; empty without one.
+    /// Settings that the arms of a side chose by their search, in the order of the plan's arms; empty without one.
     fn chosen(&self, side: usize) -> Vec<Chosen> {
         let plan = &self.sides[side].rows.plan;
         let of_pair = |pair: &[usize; 2]| {
@@ -70,7 +70,7 @@ impl Compared {
         facts
     }
 
-    /// What the page says below its headline; nothing of a user's text where names are to be left out.
+    /// Remarks below the headline of the page; nothing of a user's text where names are to be left out.
     pub(super) fn remarks(&self) -> Vec<String> {
         if self.joined.rows.plan.report.redact.is_empty() {
             self.facts().into_iter().map(|(_, text)| text).collect()

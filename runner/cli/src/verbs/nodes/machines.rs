@@ -1,4 +1,4 @@
-//! What machines are: a row for each of what it has, and of its network, and remarks on what disturbs measurements.
+//! Tables of machines: a row for each of what it has, and of its network, and remarks on what disturbs measurements.
 
 use crate::machines::namesakes;
 use crate::output::human;
@@ -124,7 +124,7 @@ pub(super) fn remarks(states: &[HostState]) -> Vec<(String, String)> {
     remarks
 }
 
-/// `1 Gbit/s`.
+/// A bit rate in words: `1 Gbit/s`.
 fn speed(bits: u64) -> String {
     if bits.is_multiple_of(1_000_000_000) {
         format!("{} Gbit/s", bits / 1_000_000_000)

@@ -98,7 +98,7 @@ pub(crate) fn execute(args: &NodesArgs, context: &Context<'_>) -> Result<Exit, F
     })
 }
 
-/// What was found out about machines and the ways between them.
+/// Findings about machines and the ways between them.
 struct Found {
     states: Vec<HostState>,
     /// Of those that cannot be reached.
@@ -136,7 +136,7 @@ fn tell(found: &Found, problems: &[Advice]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was found, for programs.
+/// The findings as JSON, for programs.
 fn document(found: &Found, problems: &[Advice]) -> Value {
     let unreachable = found.errors.iter().map(|error| json!({ "name": error.host, "ready": false }));
     let machine = |state: &HostState| {
@@ -184,7 +184,7 @@ fn keep(store: &Path, found: &Found) -> Result<(), Failure> {
 /// Something that is wrong, and its cure.
 type Advice = (String, String);
 
-/// What keeps the recipe from running, each with its cure.
+/// Reasons why the recipe cannot run, each with its cure.
 fn problems(found: &Found) -> Vec<Advice> {
     let of_launch = |error: &LaunchError| match error {
         LaunchError::Host(error) => (error.to_string(), error.cure()),

@@ -22,7 +22,7 @@ const VECTORS: [u64; 3] = [1 << 20, 10 << 20, 100 << 20];
 pub(super) struct MeasuredWay {
     from: String,
     to: String,
-    /// In seconds.
+    /// The shortest measured time of a byte there and back, in seconds.
     round_trip: f64,
     /// Bytes, and the seconds in which they went there and came back at once.
     messages: Vec<(u64, f64)>,
@@ -40,12 +40,13 @@ struct Line {
 }
 
 impl MeasuredWay {
-    /// What was measured of a way that is open.
+    /// Measurements of a way; `None` unless it is open.
     pub(super) fn of(state: &WayState) -> Option<Self> {
         let WayState { from, to, outcome: Ok(Way { round_trip, sent }) } = state else { return None };
         let messages: Vec<(u64, f64)> =
             sent.iter().map(|sent| (sent.bytes, sent.time.as_secs_f64())).collect();
-        let (from, to) = (from.clone(), to.clone());
+        let from = from.clone();
+        let to = to.clone();
         Some(Self { from, to, round_trip: round_trip.as_secs_f64(), line: line(&messages), messages })
     }
 }
@@ -83,8 +84,8 @@ pub(super) fn sheet(ways: &[WayState]) -> Sheet {
     sheet
 }
 
-/// What an all-reduce between one rank on each machine costs by the slowest line of the ways: MG-WFBP Table II, without the sums.
-/// `None` where nothing was measured.
+/// Predicted costs of all-reduces between one rank on each machine, by the slowest line of the ways: MG-WFBP Table II,
+/// without the sums. `None` where nothing was measured.
 pub(super) fn all_reduces(ways: &[MeasuredWay], machines: usize) -> Option<Sheet> {
     let machines = NonZeroU32::new(u32::try_from(machines).ok()?).filter(|machines| machines.get() > 1)?;
     let slowest =
