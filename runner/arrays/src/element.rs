@@ -5,30 +5,30 @@ use std::fmt::{Display, Formatter, Result as FormatResult};
 /// The type of an array's elements. All are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// 32-bit float.
+    /// `float32`: IEEE 754, single precision.
     F4,
-    /// 64-bit float.
+    /// `float64`: IEEE 754, double precision.
     F8,
-    /// Unsigned byte.
+    /// `uint8`: unsigned, one byte.
     U1,
-    /// Signed byte.
+    /// `int8`: signed, one byte.
     I1,
-    /// Unsigned, 16 bits.
+    /// `uint16`: unsigned, two bytes.
     U2,
-    /// Signed, 16 bits.
+    /// `int16`: signed, two bytes.
     I2,
-    /// Unsigned, 32 bits.
+    /// `uint32`: unsigned, four bytes.
     U4,
-    /// Signed, 32 bits.
+    /// `int32`: signed, four bytes.
     I4,
-    /// Unsigned, 64 bits.
+    /// `uint64`: unsigned, eight bytes.
     U8,
-    /// Signed, 64 bits.
+    /// `int64`: signed, eight bytes.
     I8,
 }
 
 impl Element {
-    /// Every type.
+    /// All types, in the order of their declaration.
     pub const ALL: [Self; 10] =
         [Self::F4, Self::F8, Self::U1, Self::I1, Self::U2, Self::I2, Self::U4, Self::I4, Self::U8, Self::I8];
 

@@ -42,7 +42,7 @@ impl ArrayHome {
     }
 }
 
-/// What an array is for.
+/// Purpose of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayRole {
     /// The values of samples: `[n, d]`, or `[n, channels, rows, columns]`.
@@ -88,7 +88,7 @@ pub enum ArrayFault {
     /// A tensor is not there.
     #[error("has no tensor `{name}`; its tensors: {others}")]
     MissingTensor { name: &'static str, others: String },
-    /// What would have no meaning.
+    /// The file has a tensor without a meaning.
     #[error("has a tensor `{name}` beside `x` and `y`")]
     OtherTensor { name: String },
     /// Elements of a type that is not read, or not for this purpose.
@@ -186,7 +186,7 @@ impl From<ArrayError> for ArrayProblem {
 }
 
 impl ArrayError {
-    /// What to do about it, in NumPy's words where the array is to be written again.
+    /// Advice in the imperative, in NumPy's words where the array is to be written again.
     pub fn cure(&self) -> String {
         match &self.fault {
             ArrayFault::Missing | ArrayFault::NoFile if self.home != ArrayHome::Npy => {

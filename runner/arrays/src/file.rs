@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 16;
 pub(crate) struct ArrayFile {
     pub(crate) path: PathBuf,
     home: ArrayHome,
-    /// What messages about other arrays call it.
+    /// Name in messages about other arrays.
     pub(crate) name: &'static str,
     pub(crate) element: Element,
     /// Samples first; every size is at least 1, and their product fits memory's addresses.
@@ -53,7 +53,8 @@ impl ArrayFile {
         if expected != Some(u128::from(length)) {
             return Err(ArrayFault::FileLength { expected, got: length, shape, element, offset });
         }
-        let (path, home) = (path.to_owned(), ArrayHome::Npy);
+        let path = path.to_owned();
+        let home = ArrayHome::Npy;
         Ok(Self { path, home, name, element, shape, length, begin: 0, offset, end: length, file })
     }
 
@@ -75,7 +76,9 @@ impl ArrayFile {
             let element = usable(&place.header, role).map_err(|fault| error(home, fault))?;
             let ArrayHeader { shape, offset, .. } = place.header;
             let begin = if first { 0 } else { offset };
-            let (path, end, name) = (path.clone(), place.end, "");
+            let path = path.clone();
+            let end = place.end;
+            let name = "";
             Ok(Self { path, home, name, element, shape, length, begin, offset, end, file })
         };
         let [name_x, name_y] = names;
@@ -119,7 +122,7 @@ impl ArrayFile {
         Ok(room)
     }
 
-    /// What a digest has of a file beside its content: its name and its length, once for each file.
+    /// Shows `watch` the name and the length of the file, which a digest has beside its content: once for each file.
     pub(crate) fn announce(&self, watch: &mut dyn FnMut(&[u8])) {
         if self.begin > 0 {
             return;

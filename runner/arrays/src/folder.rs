@@ -17,14 +17,14 @@ const TEST: &str = "test.safetensors";
 const TRAIN_TENSORS: [&str; 2] = ["tensor `x` of train.safetensors", "tensor `y` of train.safetensors"];
 const TEST_TENSORS: [&str; 2] = ["tensor `x` of test.safetensors", "tensor `y` of test.safetensors"];
 
-/// A folder's arrays.
+/// The arrays of a folder, with all their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelledArrays {
-    /// What there is to know of them before they are read.
+    /// The same profile that [`describe`] returns without the features.
     pub profile: ArrayProfile,
-    /// To train on.
+    /// Samples to train on, in the order of their file.
     pub train: LabelledFeatures,
-    /// To test with.
+    /// Samples to test with, in the order of their file.
     pub test: LabelledFeatures,
 }
 
@@ -37,7 +37,7 @@ pub struct LabelledFeatures {
     pub labels: Vec<u32>,
 }
 
-/// What the arrays in a folder are, from their headers and labels: the features themselves are not read.
+/// Profile of the arrays in a folder, from their headers and labels: the features themselves are not read.
 ///
 /// # Errors
 /// Everything that is wrong with headers and labels, in the order of the files.
@@ -48,7 +48,7 @@ pub fn describe(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
 /// The same of `train.safetensors` and `test.safetensors`.
 ///
 /// # Errors
-/// As of [`describe`].
+/// Fails as [`describe`] does.
 pub fn describe_safetensors(folder: &Path) -> Result<ArrayProfile, Vec<ArrayError>> {
     Files::open_safetensors(folder)?.describe()
 }
@@ -65,7 +65,7 @@ pub fn load(folder: &Path, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArray
 /// The same of `train.safetensors` and `test.safetensors`.
 ///
 /// # Errors
-/// As of [`load`].
+/// Fails as [`load`] does.
 pub fn load_safetensors(folder: &Path, watch: &mut dyn FnMut(&[u8])) -> Result<LabelledArrays, ArrayError> {
     Files::open_safetensors(folder).map_err(first)?.load(watch)
 }
@@ -159,7 +159,8 @@ impl Files {
         let Self { train_x, train_y, test_x, test_y } = self;
         let mut errors = Vec::new();
         for (labels, features) in [(train_y, train_x), (test_y, test_x)] {
-            let (labels_there, samples) = (labels.samples(), features.samples());
+            let labels_there = labels.samples();
+            let samples = features.samples();
             if labels_there != samples {
                 errors.push(labels.error(ArrayFault::Counts {
                     labels: labels_there,
@@ -168,18 +169,20 @@ impl Files {
                 }));
             }
         }
-        let (got, expected) = (test_x.element, train_x.element);
+        let got = test_x.element;
+        let expected = train_x.element;
         if values_of(got) != values_of(expected) {
             errors.push(test_x.error(ArrayFault::Mixed { got, other: train_x.name, expected }));
         }
         if test_x.example() != train_x.example() {
-            let (got, expected) = (test_x.example().to_vec(), train_x.example().to_vec());
+            let got = test_x.example().to_vec();
+            let expected = train_x.example().to_vec();
             errors.push(test_x.error(ArrayFault::Example { got, other: train_x.name, expected }));
         }
         errors
     }
 
-    /// What the arrays are.
+    /// Profile of the arrays, given their largest labels; fails if these or the sizes cannot be used.
     fn profile(&self, highest: Highest) -> Result<ArrayProfile, ArrayError> {
         let Highest { train, test } = highest;
         if train == 0 && test == 0 {
@@ -211,7 +214,7 @@ struct Highest {
     test: u32,
 }
 
-/// What becomes of features of this type.
+/// Form in which a run keeps features of this type.
 fn values_of(element: Element) -> ArrayValues {
     match element {
         Element::U1 => ArrayValues::Bytes,

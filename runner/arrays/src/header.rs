@@ -17,7 +17,7 @@ const MOST_HEADER: u64 = 10_000;
 /// NumPy's arrays have at most 64 dimensions (`NPY_MAXDIMS`).
 const MOST_DIMENSIONS: usize = 64;
 
-/// What the head of a file says.
+/// Parsed header of an NPY file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayHeader {
     /// `descr`: NumPy's name of the type of elements, whether or not it is one that is read here.
@@ -33,9 +33,9 @@ pub struct ArrayHeader {
 /// Which index of neighbouring elements differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOrder {
-    /// The last one.
+    /// The last one: a matrix lies row by row.
     C,
-    /// The first one.
+    /// The first one: a matrix lies column by column.
     Fortran,
 }
 
@@ -45,7 +45,7 @@ pub enum IndexOrder {
 pub struct HeaderFault {
     /// Offset in the file.
     pub at: u64,
-    /// What should be there.
+    /// Words for the expected text, such as `the rest of the header`.
     pub expected: &'static str,
 }
 
@@ -97,7 +97,9 @@ struct Dictionary<'a> {
 impl Dictionary<'_> {
     /// Each of the three keys once, in any order; then blanks to the end.
     fn read(mut self) -> Result<ArrayHeader, HeaderFault> {
-        let (mut element, mut order, mut shape) = (None, None, None);
+        let mut element = None;
+        let mut order = None;
+        let mut shape = None;
         self.token(b'{', "`{`")?;
         while !self.taken(b'}') {
             let at = self.at;

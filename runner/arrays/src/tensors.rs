@@ -24,7 +24,7 @@ const LISTED: usize = 5;
 
 /// Where a tensor lies.
 pub(crate) struct TensorPlace {
-    /// What an NPY file would say of it.
+    /// Its type, shape and offset, in the form of an NPY header.
     pub(crate) header: ArrayHeader,
     /// The byte of the file behind its elements.
     pub(crate) end: u64,

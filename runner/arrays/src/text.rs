@@ -59,7 +59,7 @@ pub enum TextFault {
 }
 
 impl TextError {
-    /// What can be done about it.
+    /// Advice in the imperative, without a full stop.
     pub fn cure(&self) -> &'static str {
         match self.fault {
             TextFault::Missing | TextFault::NoFile => "mend `dataset.path`: it names one file of text",

@@ -12,7 +12,7 @@ pub(crate) const MOST_CLASSES: i128 = 1 << 20;
 pub enum Features {
     /// Pixels: 0 dark, 255 bright.
     Bytes(Vec<u8>),
-    /// Finite numbers.
+    /// Values with 32 bits, all of them finite.
     Floats(Vec<f32>),
 }
 

@@ -68,7 +68,7 @@ pub async fn run_on_hosts(
 /// The same with processes that `launcher` starts.
 ///
 /// # Errors
-/// As [`run`].
+/// Fails as [`run`] does.
 pub async fn run_on(
     launcher: impl Launcher + Artifacts,
     attempt: Attempt<'_>,
@@ -143,7 +143,7 @@ struct Shell<'a, L> {
     checkpoint_missed: bool,
     /// Models that were evaluated and are deleted soon: their values must be recorded before.
     discarded: VecDeque<(Instant, SnapshotRecord)>,
-    /// What of an earlier attempt concerns the supervisor, before it knows of that.
+    /// Inputs replayed to the supervisor from the attempt that this one continues; empty once it has them.
     earlier: Vec<Input>,
     updates: mpsc::Sender<Update>,
     /// Updates for which the channel had no room: a slow recorder must not delay the supervisor, or healthy ranks would
@@ -253,7 +253,7 @@ impl<'a, L: Launcher + Artifacts> Shell<'a, L> {
         Ok(supervisor.report())
     }
 
-    /// What a report means for the supervisor; what it is not about is recorded.
+    /// Input that a report is for the supervisor. Readings and notes go to the recorder, and the input is a tick.
     fn take(&mut self, report: NodeReport) -> Input {
         match report {
             NodeReport::Exit(member, exit) => return Input::Exited(member, exit),

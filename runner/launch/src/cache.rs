@@ -242,7 +242,8 @@ mod tests {
     fn files_stand_in_a_folder_under_their_names() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path().to_owned());
-        let (old, new) = (file("worker", b"old"), file("worker", b"new"));
+        let old = file("worker", b"old");
+        let new = file("worker", b"new");
         for (file, content) in [(&old, b"old"), (&new, b"new")] {
             put(&cache, file, &[content, b""]).unwrap();
             let set = cache.assemble("set", std::slice::from_ref(file)).unwrap();

@@ -17,7 +17,7 @@ const FOLDER: &str = "checkpoints";
 /// Complete checkpoints that are kept: the models before the last one may still wait for their evaluation when a run ends early.
 pub(crate) const KEPT: usize = 3;
 
-/// A complete checkpoint.
+/// Checkpoint to which every rank has added its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedCheckpoint {
     /// Its number, from 1.
@@ -30,16 +30,16 @@ pub struct SavedCheckpoint {
     lanes: Vec<(Rank, LaneId, u64)>,
     /// SHA-256 of each rank's file.
     files: Vec<(Rank, String)>,
-    /// Its folder.
+    /// Folder with the files of all ranks.
     pub(crate) directory: PathBuf,
 }
 
 /// A run that continues from a checkpoint of an earlier attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Continuation {
-    /// Where it continues.
+    /// Checkpoint from which the run continues.
     pub checkpoint: SavedCheckpoint,
-    /// What the earlier attempt had recorded by then.
+    /// Events that the earlier attempt had recorded by then.
     pub events: Vec<Event>,
     /// The models that it had taken by then and not evaluated.
     pub unevaluated: Vec<SnapshotRecord>,
@@ -161,8 +161,8 @@ impl SavedCheckpoint {
         !snapshot.last && snapshot.samples <= self.samples && snapshot.at <= self.at
     }
 
-    /// What of an attempt's events belongs to the run up to here. `None` if some of them are missing, or if a model from before
-    /// was neither evaluated nor kept: its value would be missing for ever.
+    /// Continuation from here, with those of the attempt's events that belong to the run. `None` if some of them are
+    /// missing, or if a model from before was neither evaluated nor kept: its value would be missing for ever.
     pub fn continued(self, events: impl IntoIterator<Item = Event>) -> Option<Continuation> {
         let mut events: Vec<Event> = events.into_iter().filter(|event| self.is_after(event)).collect();
         // Events arrive later than a checkpoint is complete, those of each lane in their order.
@@ -247,7 +247,8 @@ impl Continuation {
     pub(crate) fn bring_models(&self, into: &Path) {
         let Some(from) = self.checkpoint.attempt() else { return };
         for snapshot in taken(&self.events).iter().chain(&self.unevaluated) {
-            let (old, new) = (from.join(&snapshot.file), into.join(&snapshot.file));
+            let old = from.join(&snapshot.file);
+            let new = into.join(&snapshot.file);
             // Most were deleted when they had been evaluated.
             if old.exists() && !new.exists() && fs::hard_link(&old, &new).is_err() {
                 let _ = fs::copy(&old, &new);
@@ -292,7 +293,7 @@ impl CheckpointCollector {
         }
     }
 
-    /// What cannot be deleted now is deleted with the attempt.
+    /// Deletes checkpoints with lower numbers. Files that cannot be deleted now are deleted with the attempt.
     fn delete_before(&self, first: u64) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());

@@ -24,7 +24,7 @@ pub enum DataFilesError {
     Unreadable {
         /// The one with all of its files.
         folder: PathBuf,
-        /// The system's reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Pictures cannot be used.
@@ -202,7 +202,8 @@ mod tests {
             values: ArrayValues::Floats,
         };
         let digest = |path: &Path| digest(&Source::Npy { path: path.to_owned(), arrays });
-        let (one, other) = (folder(names), folder(names));
+        let one = folder(names);
+        let other = folder(names);
         let first = digest(one.path()).unwrap();
         assert_eq!(digest(other.path()).unwrap(), first);
         fs::write(other.path().join("test_y.npy"), "others").unwrap();

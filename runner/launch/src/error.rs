@@ -73,7 +73,7 @@ pub enum LaunchError {
     #[error("{} cannot be {what}: {source}", .path.display())]
     File {
         path: PathBuf,
-        /// What was tried: `made`, `found`, `written`, `read`.
+        /// Participle of the operation that failed: `made`, `found`, `written`, `read`.
         what: &'static str,
         source: io::Error,
     },

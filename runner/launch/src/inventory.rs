@@ -13,7 +13,7 @@ fn needs(spec: &RunSpec) -> impl Iterator<Item = Needed<'_>> {
     strategy.into_iter().chain(spec.custom_codec.as_ref().map(|codec| Needed::Codec(&codec.name)))
 }
 
-/// What a worker binary must register.
+/// Strategy or codec that a worker binary must register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Needed<'a> {
     Strategy(&'a str),
@@ -63,7 +63,8 @@ mod tests {
             strategies: strategies.iter().map(|name| ((*name).to_owned(), 1)).collect(),
             codecs: codecs.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let (version, identity) = (String::new(), String::new());
+        let version = String::new();
+        let identity = String::new();
         WorkerBinary { path: "/w".into(), version, identity, inventory, forks: false }
     }
 

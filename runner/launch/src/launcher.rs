@@ -47,10 +47,10 @@ pub trait Launcher: Send {
     }
 }
 
-/// What an attempt's nodes report.
+/// Report about the processes and machines of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeReport {
-    /// A process exited.
+    /// The process of a member exited.
     Exit(Member, ProcessExit),
     /// The counters of a machine that [`Launcher::read_hosts`] asked for and did not return.
     Reading(HostRecord),
@@ -58,14 +58,14 @@ pub enum NodeReport {
     Note(String),
 }
 
-/// What nodes need to know of an attempt before its processes are started.
+/// Facts about an attempt that nodes need before its processes are started.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
-    /// The run's specification.
+    /// Specification of the run that the attempt trains.
     pub spec: &'a RunSpec,
     /// The directory of the driver's sockets.
     pub sockets: &'a Path,
-    /// The attempt's secret.
+    /// Shared by the attempt's processes, which prove to each other that they know it.
     pub secret: &'a Secret,
     /// The folder of the checkpoint that the run continues from, with the files of all ranks.
     pub resume: Option<&'a Path>,
@@ -76,7 +76,7 @@ pub struct Opening<'a> {
 pub struct NodePlace {
     /// The directory of the sockets.
     pub sockets: PathBuf,
-    /// The attempt's directory.
+    /// The attempt's directory on the node.
     pub directory: PathBuf,
     /// The folder of the data set, where it is another than the driver's.
     pub data: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub struct SpawnRequest {
     pub member: Member,
     /// The node that it runs on.
     pub node: NodeIndex,
-    /// The worker binary.
+    /// Path of the worker program on the driver's machine.
     pub program: PathBuf,
     /// Written to its standard input, which stays open afterwards: its end tells the process that the driver is gone.
     pub briefing: Vec<u8>,

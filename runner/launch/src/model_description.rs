@@ -1,4 +1,4 @@
-//! What a model file is, by the worker binary, which has the library that reads it.
+//! Layout of a model file, read by the worker binary, which has the library for it.
 
 use crate::LaunchError;
 use crate::worker_binary::ask;
@@ -36,7 +36,7 @@ pub enum DescriptionError {
     /// It ended without a layout.
     #[error("bakeoff-worker ended with {status} while it read the file: {said}")]
     Ended {
-        /// How it ended.
+        /// Exit status of the worker binary.
         status: std::process::ExitStatus,
         /// The beginning of what it printed.
         said: String,

@@ -12,11 +12,11 @@ pub(crate) const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
 /// The facts about one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {
-    /// Host name.
+    /// Name that the machine gives itself.
     pub host: String,
     /// Operating system and kernel.
     pub system: String,
-    /// Processor model.
+    /// Model of the processor; `unknown` where the system does not say.
     pub processor: String,
     /// Models of GPUs; empty where there is none.
     pub gpus: String,
@@ -70,7 +70,8 @@ mod tests {
             memory,
         };
         let node = Node::local(1);
-        let (one, other) = (facts("a", 15 * GIB + 3), facts("b", 15 * GIB - 4096));
+        let one = facts("a", 15 * GIB + 3);
+        let other = facts("b", 15 * GIB - 4096);
         let fingerprint = hardware([(&node, &one), (&node, &other)]);
         assert_eq!(fingerprint, "Core 9, 2 cores, 15 GiB; Core 9, 2 cores, 15 GiB");
         let on_gpus = Node { device: Device::GpuEach, ..node };

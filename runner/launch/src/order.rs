@@ -1,4 +1,4 @@
-//! What an attempt is asked to do, and what follows from it before anything starts.
+//! Order for one attempt, and the rules that follow from it before anything starts.
 
 use crate::checkpoints::Continuation;
 use crate::supervise::Rules;
@@ -11,22 +11,22 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What to run, and within which limits.
+/// Order to train one run, with its limits.
 #[derive(Clone, Debug)]
 pub struct Attempt<'a> {
-    /// The run's specification.
+    /// Specification of the run, which has no seed of its own.
     pub spec: &'a RunSpec,
     /// Seed of everything random in it.
     pub seed: u64,
     /// The attempt's own directory, made if it does not exist. Logs and snapshots are written to it. Of the
     /// snapshots that were evaluated only the initial and the last one are kept.
     pub directory: PathBuf,
-    /// The worker binary.
+    /// Path of the worker program.
     pub worker: PathBuf,
     /// Servers that fork its processes, for a binary that can be one ([`crate::WorkerBinary::forks`]); without them each
     /// process is executed.
     pub forks: Option<ForkServers>,
-    /// Limits of waiting.
+    /// Time limits of waits, before slowness and pauses that the recipe asks for are added.
     pub deadlines: Deadlines,
     /// Limit of the wall time of the run, with what it trained before this attempt.
     pub timeout: Option<Duration>,
@@ -39,7 +39,7 @@ pub struct Attempt<'a> {
 pub struct StopSignal {
     /// Stop at the next step.
     pub at_next_step: CancellationToken,
-    /// Kill everything.
+    /// Kill all processes of the attempt at once.
     pub now: CancellationToken,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn rules(attempt: &Attempt<'_>) -> Rules {
         hosts: hosts(&attempt.spec.cluster),
         strategy: attempt.spec.strategy.clone(),
         deadlines: attempt.deadlines,
-        // What the run took before counts.
+        // The time that the run trained in earlier attempts counts.
         timeout: attempt.timeout.map(|limit| limit.saturating_sub(before(attempt))),
         target: attempt.spec.train.target,
         evaluate_at_once: attempt.spec.threads.evaluate_at_once,
@@ -103,7 +103,7 @@ fn hosts(cluster: &Cluster) -> Vec<String> {
     cluster.placements.iter().filter_map(name).collect()
 }
 
-/// What the recipe lets go wrong, without what did before this attempt.
+/// Planned faults of the recipe, without those that struck before this attempt.
 fn to_come(attempt: &Attempt<'_>) -> Vec<PlannedFault> {
     let before = attempt.resume.as_ref().map_or(0, |resume| resume.checkpoint.step());
     attempt.spec.faults.iter().filter(|fault| fault.step > before).copied().collect()

@@ -25,7 +25,7 @@ pub struct Outcome {
 /// A rank that a run lost and continued without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRank {
-    /// The lost rank.
+    /// Rank that the run continued without.
     pub rank: Rank,
     /// Its first step that a peer missed, else the step in which it was last seen; 0 if neither is known.
     pub step: u64,

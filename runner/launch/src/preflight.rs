@@ -31,9 +31,9 @@ pub struct FreeResources {
 pub struct Concern {
     /// Whether the sweep can begin nevertheless.
     pub severity: ConcernLevel,
-    /// The problem.
+    /// Problem as a clause, without a full stop.
     pub what: String,
-    /// What to do, in the imperative.
+    /// Advice in the imperative, without a full stop.
     pub cure: String,
 }
 
@@ -191,7 +191,7 @@ pub fn kept_files<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> u64 {
 }
 
 fn disk(specs: &[&RunSpec], free: FreeResources) -> Option<Concern> {
-    // What a run is evaluated with on the way goes before the next begins.
+    // Passing snapshots and checkpoints are deleted before the next run begins: only the largest need counts.
     let kept = kept_files(specs.iter().copied());
     let passing =
         specs.iter().map(|spec| passing_snapshots_of(spec).saturating_add(checkpoints_of(spec))).max()?;

@@ -2,7 +2,7 @@
 
 use record::Nanos;
 
-/// The first interval.
+/// First interval between two readings.
 const SECOND: Nanos = Nanos(1_000_000_000);
 /// Readings after which the interval doubles.
 const AT_ONE_INTERVAL: u32 = 16;

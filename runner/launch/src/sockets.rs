@@ -11,7 +11,6 @@ const OWNER: &str = "owned-by";
 
 /// A private directory of this process; dropping it removes it.
 pub(crate) struct OwnedDirectory {
-    /// Where it is.
     pub(crate) path: PathBuf,
 }
 
@@ -70,7 +69,7 @@ fn is_left_behind(directory: &Path) -> bool {
     boot != here.boot || space == here.space && owner_line(pid).is_none_or(|line| line != owner)
 }
 
-/// What tells processes of equal numbers apart.
+/// Space of process numbers, boot and host: they tell processes with equal numbers apart.
 struct Here {
     space: String,
     boot: String,

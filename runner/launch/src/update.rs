@@ -1,9 +1,9 @@
-//! What an attempt reports while it runs.
+//! Reports of an attempt while it runs.
 
 use mesh::{Heartbeat, Member};
 use record::{Event, Rank};
 
-/// What an attempt reports while it runs.
+/// Report of an attempt to its caller while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// A process was started.
@@ -21,7 +21,7 @@ pub enum Update {
     State(RunPhase),
     /// The run continues without a rank: from here on it is degraded.
     Lost {
-        /// The lost rank.
+        /// Rank without which the run continues.
         rank: Rank,
         /// Why, in a sentence.
         reason: String,
@@ -40,7 +40,7 @@ pub enum Update {
 pub enum RunPhase {
     /// Processes start, read data, make weights and connect.
     Starting,
-    /// The ranks train.
+    /// All ranks are prepared and train.
     Running,
     /// The ranks were asked to end early.
     Stopping,

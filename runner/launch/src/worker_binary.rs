@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A worker binary that fits this driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerBinary {
-    /// Where it is.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// As its package is versioned: `0.1.0`.
+    /// Version of its package: `0.1.0`.
     pub version: String,
     /// SHA-256 of its bytes and of the build of libtorch that it found, in hexadecimal: both decide the bits of its sums.
     pub identity: String,
@@ -67,7 +67,7 @@ pub fn examine(path: &Path) -> Result<WorkerBinary, LaunchError> {
 /// processes of the run. With variables of an inventory, which must not change what a binary is, it is asked by itself.
 ///
 /// # Errors
-/// Those of [`examine`].
+/// Fails as [`examine`] does.
 pub fn examine_for(spec: &RunSpec, path: &Path, forks: &ForkServers) -> Result<WorkerBinary, LaunchError> {
     let loaded = Loaded::for_first_of(spec, path);
     if !loaded.environment.is_empty() {
@@ -95,7 +95,7 @@ pub(crate) fn identity_of(loaded: &Loaded, forks: &ForkServers) -> Result<String
     identity(&loaded.program, &introduced(loaded, forks)?.libtorch)
 }
 
-/// What a binary says of itself: a fork of one that was loaded, else the binary itself.
+/// Introduction of a binary, printed by a fork of one that was loaded, else by the binary itself.
 fn introduced(loaded: &Loaded, forks: &ForkServers) -> Result<Introduction, LaunchError> {
     let path = loaded.program.as_path();
     let by_a_fork = forks.introduction(loaded).map(|text| understood(path, &text, String::new));
@@ -113,7 +113,7 @@ fn identity(path: &Path, libtorch: &str) -> Result<String, LaunchError> {
     Ok(hex(&Sha256::digest(format!("{sha256} {libtorch}"))))
 }
 
-/// What a binary that fits says of itself.
+/// Facts that a binary which fits this driver prints of itself.
 struct Introduction {
     version: String,
     /// SHA-256 of how libtorch says that it was built; empty where a worker does not say.
@@ -131,7 +131,7 @@ fn introduction(
     understood(path, &answer.stdout, || instead(&answer))
 }
 
-/// What a binary says of itself in `text`; `instead` is quoted where it says something else.
+/// Parses the introduction in `text`; the error quotes `instead` where `text` is none.
 fn understood(
     path: &Path,
     text: &[u8],

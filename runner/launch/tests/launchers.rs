@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 const HOUR: i64 = 3_600_000_000_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the members and the launcher did, in order.
+/// Actions of the members and of the launcher, in order.
 type Log = Arc<Mutex<Vec<String>>>;
 
 /// Two nodes in one process.

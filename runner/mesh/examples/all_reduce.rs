@@ -74,7 +74,7 @@ struct Participant {
     way: Way,
 }
 
-/// How bytes travel.
+/// Path of the bytes between ranks.
 enum Way {
     /// ZeroMQ over Unix sockets.
     Unix,
@@ -274,7 +274,8 @@ fn measure(
     step: &mut u64,
     bytes: usize,
 ) -> Result<Seen> {
-    let (ranks, rank) = (group.size(), group.me().0);
+    let ranks = group.size();
+    let rank = group.me().0;
     let mut x = vec![0.0_f32; bytes / 4];
     let mut barrier = vec![0.0_f32; ranks];
     let mut times = Vec::new();
@@ -285,9 +286,11 @@ fn measure(
         *step += 2;
         collective.all_reduce_sum(&mut barrier, Tag::new(Kind::Reduce, *step - 1), &mut lane.wire(group))?;
         lane.clock.next_step(*step);
-        let (begin, used) = (Instant::now(), processor_time());
+        let begin = Instant::now();
+        let used = processor_time();
         collective.all_reduce_sum(&mut x, Tag::new(Kind::Reduce, *step), &mut lane.wire(group))?;
-        let (time, used) = (begin.elapsed(), processor_time().saturating_sub(used));
+        let time = begin.elapsed();
+        let used = processor_time().saturating_sub(used);
         let timing = lane.clock.next_step(*step);
         let expected = (ranks * (ranks + 1) / 2) as f32;
         if x.iter().any(|value| value.to_bits() != expected.to_bits()) {

@@ -83,7 +83,7 @@ fn communications() -> Vec<(&'static str, Communication)> {
     ]
 }
 
-/// What a rank brings: small whole numbers, whose sums are exact in any order.
+/// Contribution of a rank: small whole numbers, whose sums are exact in any order.
 fn own(rank: u32, element: usize) -> f32 {
     (rank * 7 + (element % 11) as u32) as f32
 }
@@ -145,7 +145,8 @@ fn reduce(
     weights: usize,
 ) -> Result<f64> {
     let Participant { lane, group } = place;
-    let (rank, ranks) = (group.me().0 as u32, group.size() as u32);
+    let rank = group.me().0 as u32;
+    let ranks = group.size() as u32;
     let collective = build(communication, cluster);
     let mut x: Vec<f32> = (0..weights).map(|element| own(rank, element)).collect();
     let begin = Instant::now();

@@ -35,7 +35,8 @@ fn main() -> Result<()> {
     let [rank, ranks, folder, way, job] = arguments.as_slice() else {
         bail!("network RANK RANKS FOLDER WAY JOB");
     };
-    let (rank, ranks) = (Rank(rank.parse()?), ranks.parse()?);
+    let rank = Rank(rank.parse()?);
+    let ranks = ranks.parse()?;
     let link = Way::open(rank, ranks, Path::new(folder), way)?;
     let job: Vec<&str> = job.split(':').collect();
     match job.as_slice() {
@@ -138,7 +139,8 @@ fn age(packet: &Packet) -> Nanos {
 fn one_way(way: &Way, me: Rank, bytes: usize, repeats: u64) -> Result<()> {
     let mut transport = way.transport();
     for repeat in 1..=repeats {
-        let (there, back) = (Tag::new(Kind::Ask, repeat), Tag::new(Kind::Answer, repeat));
+        let there = Tag::new(Kind::Ask, repeat);
+        let back = Tag::new(Kind::Answer, repeat);
         if me == Rank(0) {
             // Whatever collects on a link that is idle is the same before each message.
             std::thread::sleep(Duration::from_millis(20));
@@ -161,7 +163,8 @@ struct Participant {
 fn ring(way: &Way, place: Participant, bytes: usize, repeats: u64) -> Result<()> {
     let Participant { me, ranks } = place;
     let mut transport = way.transport();
-    let (next, before) = (Rank((me.0 + 1) % ranks), Rank((me.0 + ranks - 1) % ranks));
+    let next = Rank((me.0 + 1) % ranks);
+    let before = Rank((me.0 + ranks - 1) % ranks);
     for repeat in 1..=repeats {
         let tag = Tag::new(Kind::Exchange, repeat);
         transport.send(next, tag, stamped(bytes))?;
@@ -186,7 +189,7 @@ fn d_sync(way: &Way, place: Participant, weights: usize, steps: u64) -> Result<(
     Ok(())
 }
 
-/// What the only lane of a rank stands on.
+/// Runtime of a rank with a single lane.
 struct Stand<'a> {
     way: &'a Way,
     steps: Arc<Steps>,

@@ -27,7 +27,7 @@ const LONGEST: usize = 256;
 /// The most time that a door gives to a handshake.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// What a peer asks for at a door.
+/// Request of a peer at a door: the socket of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knock {
     /// The attempt, a number that the driver draws.
@@ -134,7 +134,7 @@ mod tests {
         runtime.block_on(future)
     }
 
-    /// What both sides see when the client has `secret` and the door knows attempt 5.
+    /// Results of the client, which has `secret`, and of a door that knows attempt 5.
     fn meeting(secret: Secret, asked: Knock) -> (Result<(), MeshError>, Result<Knock, MeshError>) {
         wait(async {
             let (mut client, mut door) = duplex(64);
@@ -180,7 +180,7 @@ mod tests {
         assert!(matches!(meeting(SECRET, ASKED), (Ok(()), Ok(ASKED))));
     }
 
-    /// What a peer with the secret sent, sent once more by one that overheard it.
+    /// A peer that overheard the conversation of one with the secret repeats it.
     #[test]
     fn an_overheard_conversation_opens_no_door() {
         wait(async {
@@ -188,7 +188,8 @@ mod tests {
             let (mut onward, mut door) = duplex(1 << 12);
             let overhearing = async {
                 let mut heard = Vec::new();
-                let (mut up, mut down) = ([0; 64], [0; 64]);
+                let mut up = [0; 64];
+                let mut down = [0; 64];
                 loop {
                     tokio::select! {
                         read = tap.read(&mut up) => match read.unwrap() {

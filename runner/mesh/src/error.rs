@@ -24,14 +24,14 @@ pub enum MeshError {
     #[error("directory of sockets {}: {reason}", path.display())]
     Directory {
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system, or the refusal of its owner or mode.
         reason: io::Error,
     },
     /// A socket cannot be bound or connected.
     #[error("socket {}: {reason}", path.display())]
     Socket {
         path: PathBuf,
-        /// What the system said.
+        /// Error of the socket library, as text.
         reason: String,
     },
     /// The ranks cannot share memory.
@@ -40,16 +40,12 @@ pub enum MeshError {
     )]
     SharedMemory {
         owner: Member,
-        /// What the system said.
+        /// Cause, as text: an error of the system, or memory or machines that do not fit.
         reason: String,
     },
     /// The thread of a plane cannot be started.
     #[error("the thread of the {plane} plane cannot be started: {reason}")]
-    Thread {
-        plane: &'static str,
-        /// What the system said.
-        reason: io::Error,
-    },
+    Thread { plane: &'static str, reason: io::Error },
     /// A peer did not connect or did not complete the handshake in time.
     #[error("{who} waited {waited:.1?} for the handshake with {}", list(peers))]
     Late {
@@ -76,15 +72,11 @@ pub enum MeshError {
     TooLarge { what: &'static str, bytes: u64, limit: u64 },
     /// Reading or writing failed midway.
     #[error("{what}: {reason}")]
-    Io {
-        what: &'static str,
-        /// What the system said.
-        reason: io::Error,
-    },
+    Io { what: &'static str, reason: io::Error },
     /// The bytes are no message of this version.
     #[error("{what} cannot be decoded: {reason}")]
     Decode {
-        /// What it should be.
+        /// Expected content of the bytes: `briefing`, for example.
         what: &'static str,
         reason: rmp_serde::decode::Error,
     },
@@ -101,7 +93,7 @@ pub enum MeshError {
     #[error("the connection to {peer} broke while it was made: {reason}")]
     Broke {
         peer: Member,
-        /// What the system said.
+        /// Error that interrupted the handshake.
         reason: Box<MeshError>,
     },
     /// The connection is lost.

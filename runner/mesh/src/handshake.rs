@@ -47,11 +47,11 @@ pub(crate) type Code = [u8; 32];
 /// Which plane a connection belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plane {
-    /// Driver and members.
+    /// Between the driver and a member.
     Control = 1,
-    /// Ranks.
+    /// Between two ranks.
     Data = 2,
-    /// Hosts.
+    /// Between a host and the door of another one.
     Door = 3,
 }
 

@@ -1,5 +1,5 @@
-//! What a `bakeoff-worker` has beyond the strategies and codecs of this repository. It says so when it is asked for its protocol,
-//! so that a recipe which needs more is refused before anything starts.
+//! Strategies and codecs that a `bakeoff-worker` has beyond those of this repository. It lists them when it is asked
+//! for its protocol, so that a recipe which needs more is refused before anything starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Inventory {
     /// By name, the number of vectors as long as the weights that a worker of the strategy holds beside those of every rank.
     pub strategies: BTreeMap<String, u64>,
-    /// Names.
+    /// Names of the codecs.
     pub codecs: BTreeSet<String>,
 }
 

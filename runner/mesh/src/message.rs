@@ -48,7 +48,7 @@ pub struct Briefing {
     pub protocol: u32,
     /// The member that the process is.
     pub member: Member,
-    /// The run's specification.
+    /// Specification of the run that the process takes part in.
     pub spec: RunSpec,
     /// Seed of everything random in the run.
     pub seed: u64,
@@ -60,13 +60,13 @@ pub struct Briefing {
     pub directory: PathBuf,
     /// Threads to compute with.
     pub threads: u32,
-    /// Limits of waiting.
+    /// Time limits of waits, with the slowness and pauses that the recipe asks for.
     pub deadlines: Deadlines,
     /// Folder of the checkpoint from which the run is continued: `rank-N.state` for each rank.
     pub resume: Option<PathBuf>,
 }
 
-/// Limits of waiting.
+/// Time limits of the waits of an attempt's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlines {
     /// From spawn until every rank is prepared; for each snapshot until it is on disk, and then until the evaluator has
@@ -126,7 +126,7 @@ impl ToMember {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToDriver {
-    /// Events, in order.
+    /// Events of the member, in its order.
     Events(Vec<Event>),
     /// A sign of life.
     Heartbeat(Heartbeat),
@@ -137,7 +137,7 @@ pub enum ToDriver {
         /// Why there are no metrics, if there are none.
         failure: Option<String>,
     },
-    /// The last message.
+    /// The last message of a member, which then leaves.
     Goodbye,
 }
 

@@ -81,7 +81,7 @@ enum Frames {
     Greeting { left: u64 },
     /// The rest of a frame's content, in bytes.
     Content { left: u64 },
-    /// A frame begins.
+    /// Before the first byte of a frame.
     Begin,
     /// The length of a frame: bytes that follow, and its value so far.
     Length { bytes: u8, known: u64 },
@@ -179,7 +179,8 @@ mod tests {
                 ends.extend([stream.len() + 1, stream.len() + head, stream.len() + head + length]);
                 stream.extend(frame(*length));
             }
-            let (mut frames, mut at) = (Frames::default(), 0);
+            let mut frames = Frames::default();
+            let mut at = 0;
             for cut in cuts.iter().cycle() {
                 let end = (at + cut).min(stream.len());
                 frames.pass(&stream[at..end]);

@@ -92,7 +92,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds a ROUTER.
+/// Binds a ROUTER to an endpoint; dropping the [`SocketFile`] removes its file.
 pub(crate) async fn bind(
     endpoint: impl Into<Endpoint>,
 ) -> Result<(RouterSocket, Gone, SocketFile), MeshError> {

@@ -16,7 +16,7 @@ pub(crate) struct Unproven {
     handshakes: BTreeMap<Bytes, Server>,
 }
 
-/// What a frame of an unproven connection leads to.
+/// Result of a frame on an unproven connection.
 pub(crate) enum Admission {
     Ignored,
     /// A frame to send back.

@@ -66,7 +66,7 @@ pub enum LabelledTextFault {
 }
 
 impl LabelledTextError {
-    /// What to do about it.
+    /// Advice in the imperative, without a full stop.
     pub fn cure(&self) -> &'static str {
         match self.fault {
             LabelledTextFault::Missing | LabelledTextFault::NoFile => {

@@ -36,18 +36,18 @@ pub struct LabelledTokens {
 /// The texts of a folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelledTexts {
-    /// What there is to know of them before they are read.
+    /// The same counts that [`labelled_text_size`] returns.
     pub size: LabelledTextSize,
-    /// To train on.
+    /// Texts of `train.csv`, in their order.
     pub train: LabelledTokens,
-    /// To test with.
+    /// Texts of `test.csv`, in their order.
     pub test: LabelledTokens,
 }
 
-/// What people want to know of their texts.
+/// Statistics of the texts of a folder, for the person who writes a recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledTextSurvey {
-    /// What becomes part of a run.
+    /// Counts that become part of a run's specification.
     pub size: LabelledTextSize,
     /// The labels of the classes, in their order.
     pub labels: Vec<String>,
@@ -62,7 +62,7 @@ pub struct LabelledTextSurvey {
 enum Keep {
     /// Nothing; they are counted.
     Counts,
-    /// This many, padded.
+    /// This many; shorter texts are padded.
     Tokens(usize),
 }
 
@@ -113,10 +113,10 @@ pub fn load_labelled_texts(
     Ok(LabelledTexts { size: known.size(&train, &test), train, test })
 }
 
-/// What the training file decides.
+/// Vocabulary and classes, which the training file decides for the test file, too.
 struct Known {
     vocabulary: Vocabulary,
-    /// Classes by label.
+    /// Number of each class, by its label.
     classes: BTreeMap<String, u32>,
 }
 

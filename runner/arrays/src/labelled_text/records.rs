@@ -13,7 +13,7 @@ use std::path::Path;
 pub const LONGEST_CSV: u64 = 2 << 30;
 /// The longest record, and the longest line, in bytes.
 pub const LONGEST_RECORD: usize = 1 << 20;
-/// Columns at most.
+/// The most columns that a record may have.
 pub(super) const MOST_COLUMNS: usize = 64;
 
 /// A file of which some records were read.
@@ -97,7 +97,8 @@ impl<'w> Records<'w> {
 
     /// The next record; lines with nothing in them are none.
     pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, LabelledTextFault> {
-        let (mut filled, mut columns) = (0, 0);
+        let mut filled = 0;
+        let mut columns = 0;
         let mut line = self.line;
         loop {
             let between = filled == 0 && columns == 0;
@@ -120,7 +121,8 @@ impl<'w> Records<'w> {
                 ReadRecordResult::OutputFull => return Err(LabelledTextFault::LongRecord { line }),
                 ReadRecordResult::OutputEndsFull => return Err(LabelledTextFault::ManyColumns { line }),
                 ReadRecordResult::Record => {
-                    let (fields, ends) = (&self.fields[..filled], &self.ends[..columns]);
+                    let fields = &self.fields[..filled];
+                    let ends = &self.ends[..columns];
                     return Ok(Some(Record { line, fields, ends }));
                 }
                 // Of input without a byte only, which it is never given.

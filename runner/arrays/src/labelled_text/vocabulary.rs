@@ -62,7 +62,7 @@ impl Counting {
 /// The numbers that tokens keep.
 pub(super) struct Vocabulary {
     places: HashMap<Box<[u8]>, u32>,
-    /// By place.
+    /// Number of each token by its place; [`UNKNOWN_TOKEN`] for those that have none of their own.
     numbers: Vec<u32>,
     size: u32,
 }

@@ -107,7 +107,7 @@ impl HostedAttempt {
         Ok(folder)
     }
 
-    /// What the driver needs to know.
+    /// Reply to the driver: the attempt's directories on this host, and the address of its door.
     pub(super) fn opened(&self, door: Option<SocketAddr>) -> Opened {
         Opened { sockets: self.sockets.path.clone(), directory: self.directory.path.clone(), door }
     }

@@ -109,7 +109,8 @@ impl Relays {
     pub(super) fn lead(&self, socket: &Path, to: Away, streams: &Streams<FromAgent>) -> io::Result<()> {
         let streams = streams.clone();
         self.accept(socket, move |stream| {
-            let (streams, to) = (streams.clone(), to.clone());
+            let streams = streams.clone();
+            let to = to.clone();
             async move {
                 match to.route {
                     Route::Tunnel => streams.open(stream, to.attempt, Destination::Rank(to.rank)).await,
@@ -220,9 +221,9 @@ async fn echo(stream: TcpStream) {
     let _ = tokio::time::timeout(PROBE_TIME, tokio::io::copy_buf(&mut from, &mut to)).await;
 }
 
-/// What was measured of a way.
+/// Times measured on the way to the door of another host.
 pub(super) struct Probed {
-    /// The shortest of a byte.
+    /// Shortest round trip of one byte.
     pub(super) round_trip: Duration,
     /// Of each size the shortest time in which its bytes go there and come back.
     pub(super) transfers: Vec<Duration>,

@@ -239,7 +239,7 @@ impl Agent {
     }
 }
 
-/// What this agent and its host are.
+/// Greeting with this agent's versions, facts about its host, and the addresses of its connection.
 fn greeting(cache: &Cache) -> io::Result<Greeting> {
     let (driver_at, reached_at) = connection(std::env::var("SSH_CONNECTION").ok().as_deref());
     Ok(Greeting {

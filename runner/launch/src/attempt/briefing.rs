@@ -1,4 +1,4 @@
-//! What each member of an attempt needs to know.
+//! Briefing of each member of an attempt.
 
 use super::Shell;
 use crate::launcher::{Artifacts, Launcher, NodeIndex};

@@ -14,7 +14,7 @@ use std::{fs, io};
 /// The recorder writes what it has within milliseconds.
 const RECORDED: Duration = Duration::from_secs(2);
 
-/// What was fetched, or could not be.
+/// Outcome of fetching files from a node.
 pub(super) enum Fetched {
     /// The snapshots that a message to the evaluator names, of which `file` is the first.
     Snapshots { message: ToMember, file: String, outcome: io::Result<()> },

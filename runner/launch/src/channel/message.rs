@@ -29,7 +29,7 @@ pub(crate) enum ToAgent {
     Stream(StreamMessage),
 }
 
-/// What an agent replies to.
+/// Request of the driver to an agent, which sends back one [`FromAgent::Reply`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// The host's monotonic clock.
@@ -95,7 +95,7 @@ pub(crate) struct CachedFile {
     pub(crate) name: String,
     /// SHA-256 of its bytes in hexadecimal.
     pub(crate) sha256: String,
-    /// Its bytes.
+    /// Size of its content, in bytes.
     pub(crate) size: u64,
     /// Whether it is a program.
     pub(crate) program: bool,
@@ -122,18 +122,18 @@ pub(crate) enum Destination {
 /// The life of a byte stream.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum StreamMessage {
-    /// It begins.
+    /// Opens a stream to a destination at the receiver's end; later messages carry its number.
     Open { stream: u32, attempt: u64, to: Destination },
-    /// The payload belongs to it.
+    /// The payload is a piece of the stream.
     Data { stream: u32 },
-    /// It ends, in both directions.
+    /// Ends the stream in both directions.
     End { stream: u32 },
 }
 
 /// From an agent to the driver.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromAgent {
-    /// The first message.
+    /// Sent once, before every other message.
     Greeting(Greeting),
     /// A sign of life.
     Alive,
@@ -151,7 +151,7 @@ pub(crate) enum FromAgent {
     Stream(StreamMessage),
 }
 
-/// What an agent says of itself and its host.
+/// Versions of an agent, facts about its host, and the addresses of its connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     pub(crate) version: String,
@@ -166,14 +166,14 @@ pub(crate) struct Greeting {
     pub(crate) cache: PathBuf,
 }
 
-/// Replies to requests.
+/// Result of a [`Request`] that was carried out.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
     /// Nanoseconds of the host's monotonic clock.
     Clock(u64),
     Opened(Opened),
-    /// The process id.
+    /// Process id on the host.
     Started(u32),
     Host(Option<HostRecord>),
     Network(NetworkFacts),
@@ -186,9 +186,9 @@ pub(crate) enum Reply {
     Digest(String),
     /// The identity of a worker program ([`crate::WorkerBinary`]).
     Examined(String),
-    /// Positions in the list.
+    /// Positions in the request's list, of the files that the cache lacks.
     Missing(Vec<usize>),
-    /// The folder.
+    /// Folder on the host that now has the request's files.
     Assembled(PathBuf),
 }
 

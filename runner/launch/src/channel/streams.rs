@@ -37,7 +37,7 @@ impl<M> Clone for Streams<M> {
 }
 
 impl<M: From<StreamMessage> + Send + Sync + 'static> Streams<M> {
-    /// No stream yet.
+    /// A table without streams. `opener` says which numbers this end gives to its own: odd or even ones.
     pub(crate) fn new(outlet: Outlet<M>, opener: Opener) -> Self {
         let next = match opener {
             Opener::Driver => 1,

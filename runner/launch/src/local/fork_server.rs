@@ -67,7 +67,8 @@ impl ForkServers {
         // A server that has ended, because a user killed it, is replaced once.
         for _ in 0..2 {
             let Some(server) = self.server(loaded) else { return Ok(None) };
-            let (input, log) = (input.try_clone()?.into(), log.try_clone()?.into());
+            let input = input.try_clone()?.into();
+            let log = log.try_clone()?.into();
             match Fork::start(&server, ForkRequest::Start { input, log }) {
                 Err(StartError::Ended) => self.forget(loaded, &server),
                 Err(StartError::Io(error)) => return Err(error),
@@ -77,7 +78,7 @@ impl ForkServers {
         Ok(None)
     }
 
-    /// What a program prints of itself, of which a server is loaded; none where it cannot be had.
+    /// Introduction of a program, printed by a fork of its server; `None` where there is no server, or its fork fails.
     pub(crate) fn introduction(&self, loaded: &Loaded) -> Option<Vec<u8>> {
         let told = |error: io::Error| {
             tracing::info!(%error, program = %loaded.program.display(), "no fork introduces it; it is executed");

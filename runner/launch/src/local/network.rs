@@ -20,7 +20,7 @@ pub struct NetworkFacts {
     pub wall: i64,
 }
 
-/// A network card.
+/// Network card of a machine, real or virtual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// As the kernel calls it.

@@ -14,7 +14,7 @@ const BEYOND_ALL: u64 = 1 << 46;
 const VECTORS: u64 = 6;
 /// The different words of labelled texts while they are counted: half a million of them, at about 128 bytes each.
 const COUNTED_WORDS: u64 = 64 << 20;
-/// What a rank takes of the memory that ranks share beside packets: a step of its growth, and for each other rank a page of
+/// Shared memory of a rank beside its packets, in bytes: a step of its growth, and for each other rank a page of
 /// marks and a line of 64 KiB.
 pub(super) const SHARED_STEP: u64 = 4 << 20;
 pub(super) const SHARED_MARKS: u64 = 4096 + (64 << 10);
@@ -161,7 +161,8 @@ fn evaluated_of(model: &LayeredModel) -> u64 {
     ALIVE * FLOAT * (model.evaluated_at_once() * model.largest_result()) as u64
 }
 
-/// What each rank takes of shared memory beyond the vectors on their way: a packet that is still read while the next is written.
+/// Bytes of shared memory that each rank takes beyond the vectors on their way: a packet that is still read while
+/// the next is written.
 fn shared_of(spec: &RunSpec) -> u64 {
     match spec.communication.transport {
         PayloadPath::Zeromq => 0,

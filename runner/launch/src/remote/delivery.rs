@@ -1,4 +1,4 @@
-//! What a host is sent: the worker program with its libraries, data sets, and the files of checkpoints.
+//! Files that a host is sent: the worker program with its libraries, data sets, and the files of checkpoints.
 
 use super::error::{HostError, HostFault};
 use super::libraries::{FileUse, LocalFile, local, worker_files};
@@ -64,7 +64,8 @@ pub(super) async fn hosted_worker(
         }
     };
     environment::add(&mut hosted.environment, &node.environment);
-    let (program, environment) = (hosted.program.clone(), hosted.environment.clone());
+    let program = hosted.program.clone();
+    let environment = hosted.environment.clone();
     let examine = Request::Examine { program, threads, environment };
     let Reply::Examined(identity) = link.request(examine, Vec::new()).await? else {
         let what = "its agent does not say which worker program it has".to_owned();
@@ -108,7 +109,7 @@ pub(super) async fn hosted_data(
             let files = data_files::files(source).map_err(LaunchError::Data)?;
             let files: Result<Vec<_>, _> = files.iter().map(|path| local(path, FileUse::Data)).collect();
             let place = send(link, &files?, uploads).await?;
-            // What was sent for another run may have been changed since.
+            // Files that were sent for another run may have been changed since.
             match data_digest_at(link, source, &place).await? {
                 digest if digest == *expected => Ok(place),
                 _ => Err(differs(&place)),

@@ -14,7 +14,7 @@ pub struct HostError {
     pub fault: HostFault,
 }
 
-/// What can be wrong with a host.
+/// Reason for which a host cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the words of each variant say what its fields are")]
 pub enum HostFault {
@@ -31,13 +31,13 @@ pub enum HostFault {
     Cache { what: String },
     /// The agent does not run there.
     NoAgent { said: String },
-    /// Another version replies.
+    /// The agent that replies is of another version.
     Version { version: String },
     /// Nothing came for so long.
     Silent { waited: Duration },
     /// It shows signs of life, but did not reply to a request in time.
     Late { waited: Duration },
-    /// The connection ended.
+    /// The connection ended while it was needed.
     Lost {
         /// The last lines of its standard error, and how it exited.
         said: String,
@@ -72,7 +72,7 @@ impl fmt::Display for HostFault {
 }
 
 impl HostError {
-    /// What to do, in the imperative.
+    /// Advice in the imperative.
     pub fn cure(&self) -> String {
         let host = &self.host;
         match &self.fault {

@@ -69,7 +69,9 @@ impl Hosts {
             while connecting.len() < AT_ONCE
                 && let Some(node) = waiting.pop()
             {
-                let (node, program, uploads) = (node.clone(), program.clone(), hosts.uploads.clone());
+                let node = node.clone();
+                let program = program.clone();
+                let uploads = hosts.uploads.clone();
                 connecting.spawn(async move { HostLink::connect(&node, &program, &uploads).await });
             }
             match connecting.join_next().await {
@@ -94,7 +96,8 @@ impl Hosts {
         threads: Option<u32>,
     ) -> Result<(), LaunchError> {
         let brought = self.at_each(|link, uploads| {
-            let (worker, files) = (worker.clone(), self.worker_files.clone());
+            let worker = worker.clone();
+            let files = self.worker_files.clone();
             async move { hosted_worker(&link, &worker, &files, &uploads, threads).await }
         });
         for (host, worker) in brought.await? {
@@ -127,7 +130,8 @@ impl Hosts {
         let Some(path) = source.path() else { return Ok(()) };
         let expected = data_digest(source).map_err(LaunchError::Data)?;
         let found = self.at_each(|link, uploads| {
-            let (source, expected) = (source.clone(), expected.clone());
+            let source = source.clone();
+            let expected = expected.clone();
             async move { hosted_data(&link, &DataWish { source, expected, copy }, &uploads).await }
         });
         for (host, place) in found.await? {
@@ -168,7 +172,8 @@ impl Hosts {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
         let tasks: Vec<_> = (self.links.values())
             .map(|link| {
-                let (name, turns) = (link.node.name.clone(), turns.clone());
+                let name = link.node.name.clone();
+                let turns = turns.clone();
                 let acting = action(link.clone(), self.uploads.clone());
                 let task = tokio::spawn(async move {
                     let _turn = turns.acquire_owned().await;
@@ -191,7 +196,7 @@ impl Hosts {
         Some(self.links.get(&node.name)?.greeting.free)
     }
 
-    /// Ends all agents.
+    /// Ends the agents of all hosts, and waits for them for at most a few seconds.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
         let revived = self.revived.lock().await;

@@ -1,4 +1,4 @@
-//! What a person wants to know of hosts before a run: each host by itself, and the ways between them.
+//! State of hosts before a run, for a person: each host by itself, and the ways between them.
 
 use super::error::{HostError, HostFault};
 use super::hosts::Hosts;
@@ -62,7 +62,7 @@ pub struct WayState {
     pub from: String,
     /// The node that listens.
     pub to: String,
-    /// What was measured, or why it cannot be passed.
+    /// Times measured on the way, or why it cannot be passed.
     pub outcome: Result<Way, HostError>,
 }
 
@@ -75,12 +75,12 @@ pub struct WallClock {
     pub error: u64,
 }
 
-/// A measured way.
+/// Times measured on a way between two hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
     /// The shortest round trip of a byte.
     pub round_trip: Duration,
-    /// Of each size that was asked for the shortest time there and back.
+    /// Shortest time there and back, for each size that was asked for.
     pub sent: Vec<Sent>,
 }
 

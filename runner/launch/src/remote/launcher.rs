@@ -39,7 +39,7 @@ pub(crate) struct HostsLauncher {
     ports: Option<PortRange>,
     /// By the node's position in the cluster; `None` for one without ranks.
     nodes: Vec<Option<OpenNode>>,
-    /// Of the evaluator.
+    /// Launcher of the evaluator, which runs on the driver's machine.
     local: LocalLauncher,
     /// Whether the hosts fork the processes.
     forks: bool,
@@ -54,7 +54,7 @@ pub(crate) struct HostsLauncher {
     started: BTreeMap<Member, NodeIndex>,
     /// Hosts that were asked to open the attempt, whether they have or not.
     asked: Vec<Arc<HostLink>>,
-    /// By name.
+    /// Files that were fetched or are being fetched, by their names in the attempt's directory.
     fetched: BTreeMap<String, FetchedFile>,
 }
 
@@ -150,7 +150,9 @@ impl HostsLauncher {
         let doors = several && opening.spec.cluster.tunnel == Tunnel::None;
         let loopback = || IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listen = doors.then(|| self.hosts.address(node).unwrap_or_else(loopback));
-        let (attempt, secret, ports) = (self.attempt, opening.secret.clone(), self.ports);
+        let attempt = self.attempt;
+        let secret = opening.secret.clone();
+        let ports = self.ports;
         let open = Request::Open { attempt, secret, forks: self.forks, listen, ports };
         let Opened { sockets, directory, door } = match link.request(open, Vec::new()).await? {
             Reply::Opened(opened) => opened,
@@ -281,7 +283,9 @@ impl Launcher for HostsLauncher {
     fn read_hosts(&mut self, at: Nanos) -> Vec<HostRecord> {
         for (node, open) in (0..).zip(&self.nodes) {
             let Some(open) = open else { continue };
-            let (link, reading, attempt) = (open.link.clone(), self.reading.clone(), self.attempt);
+            let link = open.link.clone();
+            let reading = self.reading.clone();
+            let attempt = self.attempt;
             let begun = open.clock;
             tokio::spawn(async move {
                 let read = link.request(Request::Host { attempt, node, at }, Vec::new()).await;
@@ -306,12 +310,14 @@ impl Artifacts for HostsLauncher {
         let Some(open) = self.node(node) else {
             return self.local.fetch(Artifact { node, name, sha256 });
         };
-        let (link, attempt) = (open.link.clone(), self.attempt);
+        let link = open.link.clone();
+        let attempt = self.attempt;
         let file = self.fetched.entry(name.clone()).or_default().clone();
         Box::pin(async move {
             let fetch = async || {
                 // Of a run that continues, the models of the part before are here, and not on the host.
-                let (here, expected) = (path.clone(), sha256.clone());
+                let here = path.clone();
+                let expected = sha256.clone();
                 let checked = tokio::task::spawn_blocking(move || digest::check(&here, &expected)).await;
                 if checked.is_ok_and(|checked| checked.is_ok()) {
                     return Ok(());

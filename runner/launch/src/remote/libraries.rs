@@ -16,7 +16,7 @@ pub(super) struct LocalFile {
     pub(super) file: CachedFile,
 }
 
-/// What a file is for.
+/// Use of a file on the host: to be executed, or to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileUse {
     Program,

@@ -35,7 +35,7 @@ const WRITTEN: Duration = Duration::from_mins(10);
 /// For an agent to end after its input has ended.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A connected host.
+/// Connection to a host through its agent.
 pub(crate) struct HostLink {
     pub(crate) node: Node,
     pub(crate) greeting: Greeting,
@@ -46,7 +46,7 @@ pub(crate) struct HostLink {
     child: Mutex<Option<Child>>,
 }
 
-/// What the reader of a channel and its users share.
+/// State that the reader of a channel and the channel's users share.
 struct LinkState {
     host: String,
     table: Mutex<Table>,
@@ -75,7 +75,7 @@ pub(crate) struct AttemptEnd {
     pub(crate) hosts: BTreeMap<Rank, Weak<HostLink>>,
     /// Receives sentences for its record.
     pub(crate) notes: UnboundedSender<String>,
-    /// Processes that run.
+    /// Members whose processes run on the host.
     pub(crate) running: BTreeSet<Member>,
 }
 
@@ -214,7 +214,7 @@ impl HostLink {
         self.state.lock().attempts.insert(attempt, end);
     }
 
-    /// A process runs.
+    /// Records that a member's process runs; if the connection is lost already, reports its exit instead.
     pub(crate) fn runs(&self, attempt: u64, member: Member) {
         let mut table = self.state.lock();
         let lost = table.lost.as_ref().map(|fault| self.state.exit_by(fault));

@@ -54,7 +54,7 @@ impl AgentProgram {
 /// How far an upload is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
-    /// The node's name.
+    /// Name of the node that receives the file.
     pub host: String,
     /// The file that is uploaded.
     pub file: String,
@@ -236,7 +236,7 @@ impl Started {
     }
 }
 
-/// What a program writes to its standard error; the end of it is kept.
+/// End of a program's standard error, collected while the program runs.
 #[derive(Clone)]
 pub(super) struct Said(Arc<tokio::sync::Mutex<Vec<u8>>>, Arc<tokio::sync::Notify>);
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Heartbeats without a message after which an accusation is believed.
 const SUSPICIOUS_BEATS: u32 = 3;
 
-/// What ended an attempt early.
+/// Reason for which an attempt ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Conclusion {
     /// The target was reached.

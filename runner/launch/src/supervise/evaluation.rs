@@ -32,7 +32,7 @@ pub(super) struct Evaluation {
 /// A task for the evaluator.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Evaluate one model.
+    /// Evaluate one model by itself.
     One(SnapshotRecord),
     /// Average the models of one evaluation point, at least one.
     Together(Vec<SnapshotRecord>),

@@ -15,7 +15,7 @@ pub(crate) struct Rules {
     pub(crate) hosts: Vec<String>,
     /// How they train: it decides how many of them the run may lose.
     pub(crate) strategy: Strategy,
-    /// Limits of waiting.
+    /// Time limits of waits, with the slowness and pauses that the recipe asks for.
     pub(crate) deadlines: Deadlines,
     /// Limit of the attempt's wall time.
     pub(crate) timeout: Option<Duration>,
@@ -23,7 +23,7 @@ pub(crate) struct Rules {
     pub(crate) target: Option<Target>,
     /// Whether the evaluator runs beside the ranks instead of after them.
     pub(crate) evaluate_at_once: bool,
-    /// What the recipe lets go wrong in this attempt.
+    /// Planned faults of the recipe that are still to come in this attempt.
     pub(crate) faults: Vec<PlannedFault>,
     /// Whether another attempt can continue this one if it ends early.
     pub(crate) continues: bool,
@@ -62,7 +62,7 @@ impl Rules {
     }
 }
 
-/// An event.
+/// Event that the supervisor reacts to.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     /// A message of a member.
@@ -73,7 +73,7 @@ pub(crate) enum Input {
     Stop,
     /// The user asks the run to end at once.
     StopNow,
-    /// Time passed.
+    /// Nothing but that time passed: deadlines are checked.
     Tick,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Action {
     Start,
     /// Send a message to a member.
     Send(Member, ToMember),
-    /// Start the evaluator.
+    /// Start the evaluator's process.
     SpawnEvaluator,
     /// Kill a member's process and those that it started.
     Kill(Member),

@@ -64,7 +64,7 @@ pub(crate) struct Supervisor {
 /// The stage of the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Ranks prepare.
+    /// Processes start and ranks prepare; none trains yet.
     Starting,
     /// Ranks train, end and leave.
     Running,

@@ -1,4 +1,4 @@
-//! What the recipe lets go wrong: a rank says so before it happens, and is not blamed for it.
+//! Planned faults of the recipe: a rank reports one before it strikes, and is not blamed for it.
 
 use super::blame::{Cause, Fault};
 use super::{Supervisor, nanos};

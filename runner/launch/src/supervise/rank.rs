@@ -28,7 +28,7 @@ pub(super) struct RankState {
     pub(super) missed: Option<(Nanos, LostRecord)>,
     /// Since when it counts as lost, and why.
     pub(super) lost: Option<(Nanos, Fault)>,
-    /// What its recipe has let go wrong with it so far.
+    /// Planned faults that have struck it so far, in that order.
     pub(super) happened: Vec<PlannedFault>,
     /// The fault by which its recipe lets it fail for good, once it has struck.
     pub(super) struck: Option<PlannedFault>,

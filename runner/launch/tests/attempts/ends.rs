@@ -136,7 +136,8 @@ fn an_attempt_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn a_killed_driver_leaves_no_process() {
-    let (directory, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tempfile::tempdir().unwrap();
     let command = |arguments: &[&str]| {
         let mut command = Command::new(WORKER);
         command.args(arguments).env("XDG_RUNTIME_DIR", runtime.path());
@@ -148,7 +149,7 @@ fn a_killed_driver_leaves_no_process() {
     driver.kill().unwrap();
     driver.wait().unwrap();
     groups_gone(&groups, Duration::from_secs(5)).unwrap();
-    // What a killed driver cannot remove, the next one does.
+    // The next driver removes directories that a killed one could not.
     let directories = || std::fs::read_dir(runtime.path()).unwrap().count();
     assert_eq!(directories(), 1);
     assert!(command(&["reap"]).status().unwrap().success());

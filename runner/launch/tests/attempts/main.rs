@@ -46,7 +46,7 @@ struct Trial {
     stop_at: Option<u64>,
 }
 
-/// What came of it.
+/// Outcome of a trial, with everything that was reported on the way.
 struct Result {
     outcome: Outcome,
     updates: Vec<Update>,
@@ -99,7 +99,8 @@ impl Trial {
         // Little room, so that the backlog is used too.
         let (sender, mut receiver) = mpsc::channel(2);
         let listen = async {
-            let (mut updates, mut there) = (Vec::new(), BTreeSet::new());
+            let mut updates = Vec::new();
+            let mut there = BTreeSet::new();
             while let Some(update) = receiver.recv().await {
                 there.extend(self.stop_at.iter().flat_map(|step| who_tells_step(&update, *step)));
                 if there.len() == self.spec.cluster.ranks() as usize {
@@ -243,7 +244,8 @@ fn with_a_core_to_spare_the_evaluator_works_beside_the_ranks() {
     assert!(result.updates[..first].iter().any(evaluator));
 }
 
-/// What the caller's shell says to OpenMP, MKL and their like reaches no process; each computes with the plan's number of threads.
+/// Settings of the caller's shell for OpenMP, MKL and their like reach no process; each computes with the plan's number
+/// of threads.
 #[test]
 fn the_callers_environment_has_no_say_in_arithmetic() {
     let directory = tempfile::tempdir().unwrap();

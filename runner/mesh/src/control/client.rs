@@ -48,7 +48,7 @@ struct State {
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Messages handed over.
+    /// Messages handed to the connection.
     said: u64,
     /// Messages acknowledged by the driver.
     acknowledged: u64,

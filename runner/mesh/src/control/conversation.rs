@@ -29,7 +29,7 @@ impl Side {
     }
 }
 
-/// What a frame was.
+/// Meaning of a received frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The body of the next message.

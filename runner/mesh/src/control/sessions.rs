@@ -111,7 +111,7 @@ impl Sessions {
         owed.collect()
     }
 
-    /// A connection ended.
+    /// Closes the session of a connection that has ended.
     pub(super) fn leave(&self, identity: &Bytes) {
         let mut table = self.lock();
         if let Some(member) = table.connections.remove(identity) {

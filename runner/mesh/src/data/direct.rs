@@ -72,7 +72,7 @@ impl Outgoing {
     }
 }
 
-/// What a rank reads lines with.
+/// Everything that a rank needs to read its lines.
 #[derive(Clone)]
 pub(super) struct Reading {
     pub(super) sharing: Arc<Sharing>,

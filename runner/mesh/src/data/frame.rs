@@ -35,7 +35,7 @@ pub(super) const DESCRIPTION: usize = 16;
 /// The largest message: 4 GiB.
 pub(super) const LARGEST: u64 = 4 << 30;
 
-/// A frame's content.
+/// Kind of a frame, with the fields of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A message that is small enough to be sent with its announcement.
@@ -166,7 +166,8 @@ pub(super) fn encode_reference(reference: Reference) -> [u8; REFERENCE] {
 
 /// The inverse; bytes that are missing count as zero.
 pub(super) fn decode_reference(bytes: &[u8]) -> Reference {
-    let (number, offset) = (u64_at(bytes, 8), u64_at(bytes, 16));
+    let number = u64_at(bytes, 8);
+    let offset = u64_at(bytes, 16);
     Reference { owner: Rank(u32_at(bytes, 0)), slot: u32_at(bytes, 4), number, offset }
 }
 

@@ -23,7 +23,7 @@ const RETURNED: u64 = 4;
 /// The messages that have arrived at a rank.
 pub(super) struct Inbox {
     me: Rank,
-    /// Of each peer.
+    /// Limits of the traffic from each peer.
     limits: Limits,
     arrived: Mutex<Arrived>,
     /// One for each kind, because each kind has one lane; in shared memory, if there is any.

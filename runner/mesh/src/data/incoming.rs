@@ -30,7 +30,7 @@ struct Announced {
 
 /// The effect of a frame.
 pub(super) enum Step {
-    /// More is needed.
+    /// The frame completes no message.
     Moves,
     /// A message is complete; with the time at which it left an emulated card, if there is one.
     Message(Envelope, Option<Nanos>),

@@ -30,7 +30,7 @@ pub struct DataPlane {
     shared: Arc<Shared>,
     /// Hangs up the links.
     hang_up: CancellationToken,
-    /// Ends the thread.
+    /// Ends the plane's thread, which then removes the file of its socket.
     end: CancellationToken,
     thread: PlaneThread,
 }

@@ -5,7 +5,7 @@
 pub(super) enum Presence {
     /// No end of its connection was seen.
     Here,
-    /// It said goodbye.
+    /// It said goodbye, and sends nothing more.
     Left,
     /// Its connection broke without a goodbye.
     Lost,

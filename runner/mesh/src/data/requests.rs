@@ -1,4 +1,4 @@
-//! What lanes ask of the thread of the data plane.
+//! Requests of lanes to the thread of the data plane.
 
 use record::{Nanos, Rank};
 use std::sync::mpsc;

@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) sharing: Option<Arc<Sharing>>,
 }
 
-/// What a data plane is opened with beside its briefing.
+/// Arguments for opening a data plane, beside its briefing.
 pub(super) struct Terms {
     /// Stamps the arrival of announcements.
     pub(super) clock: Arc<dyn Clock>,
@@ -72,7 +72,9 @@ impl Shared {
         let inbox = Inbox::new(me, ranks as usize, limits);
         let inbox = match &sharing {
             Some(sharing) => {
-                let (sharing, clock, requests) = (sharing.clone(), clock.clone(), requests.clone());
+                let sharing = sharing.clone();
+                let clock = clock.clone();
+                let requests = requests.clone();
                 let inbox = inbox.reading(&Reading { sharing, clock, requests });
                 if arrivals.is_none() { inbox.watching() } else { inbox }
             }

@@ -59,7 +59,7 @@ impl Default for BellWatch {
     }
 }
 
-/// What ended the watch of a bell.
+/// Reason for which the watch of a bell ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchEnd {
     Rung,
@@ -152,7 +152,8 @@ mod tests {
         let bell = Bell::default();
         let later = Instant::now() + Duration::from_mins(5);
         let rung_at_the_third = || {
-            let (seen, yields) = (bell.rung(), Cell::new(0));
+            let seen = bell.rung();
+            let yields = Cell::new(0);
             let end = watch(&bell, seen, later, || {
                 yields.set(yields.get() + 1);
                 if yields.get() == 3 {

@@ -26,12 +26,12 @@ pub(super) fn cost(size: u64) -> u64 {
     size + EXTRA
 }
 
-/// What a rank grants a peer.
+/// Limits of the traffic between a rank and one peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Credits, in bytes.
+    /// Most bytes on their way at once, with [`EXTRA`] for each message; a single message may exceed it.
     pub(super) window: u64,
-    /// How long a wait may last in which nothing moves.
+    /// Longest wait in which nothing moves.
     pub(super) patience: Duration,
 }
 
@@ -51,7 +51,7 @@ struct State {
     direct: Option<Outgoing>,
     /// To the link; none after the goodbye.
     queue: Option<UnboundedSender<LinkRequest>>,
-    /// Credits in use.
+    /// Credits of sent messages, in bytes, that the peer has not returned.
     used: u64,
     /// How often credits returned. The credits in use do not show it: another lane may have taken as many at once.
     returns: u64,
@@ -167,7 +167,7 @@ impl Window {
         state.queue.is_none()
     }
 
-    /// Takes back credits.
+    /// Takes credits back that the peer returned, and wakes the lanes that wait for them.
     pub(super) fn credit(&self, bytes: u64) {
         let mut state = self.lock();
         state.used = state.used.saturating_sub(bytes);

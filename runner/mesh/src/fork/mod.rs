@@ -43,7 +43,7 @@ pub const FORK_SERVER: [&str; 2] = [INTRODUCE, "--fork-server"];
 /// The size of a message in bytes.
 const SIZE: usize = 12;
 
-/// What a driver asks of a fork server.
+/// Request of a driver to its fork server.
 #[derive(Debug)]
 pub enum ForkRequest {
     /// To start a process.
@@ -60,19 +60,19 @@ pub enum ForkRequest {
     },
     /// To reap a process that has exited.
     Reap {
-        /// Its id.
+        /// Its process id.
         pid: u32,
     },
 }
 
-/// What a fork server replies.
+/// Message of a fork server to its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkReply {
     /// It has been loaded.
     Ready,
     /// A process was started.
     Started {
-        /// Its id, which is also that of its process group.
+        /// Its process id, which is also that of its process group.
         pid: u32,
     },
     /// No process was started.
@@ -82,14 +82,14 @@ pub enum ForkReply {
     },
     /// A process has exited and is not reaped yet.
     Exited {
-        /// Its id.
+        /// Its process id, which no other process gets before it is reaped.
         pid: u32,
         /// By which code or signal.
         how: ForkExit,
     },
     /// A process was reaped: its id may belong to another from now on.
     Reaped {
-        /// Its id.
+        /// The process id that it had.
         pid: u32,
     },
 }
@@ -134,7 +134,7 @@ impl ForkRequest {
 }
 
 impl ForkReply {
-    /// Sends it.
+    /// Sends the reply as one packet of the socket.
     pub fn send(self, socket: impl AsFd) -> io::Result<()> {
         let numbers = match self {
             Self::Ready => [1, 0, 0],

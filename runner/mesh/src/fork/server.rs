@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What the system calls the server and its processes, at most 15 bytes.
+/// Names of the server and of its processes for the system, at most 15 bytes each.
 const SERVER: &CStr = c"bakeoff-forks";
 const WORKER: &CStr = c"bakeoff-worker";
 
@@ -97,7 +97,7 @@ struct Process {
     wanted: bool,
 }
 
-/// What the server waited for.
+/// Result of the server's wait: whether a request has come, and which processes have exited.
 struct Awaited {
     request: bool,
     exited: Vec<u32>,
@@ -113,7 +113,8 @@ impl Awaited {
         polled.extend(running.iter().map(|(_, process)| PollFd::new(&process.descriptor, PollFlags::IN)));
         rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
         let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
-        let (request, exits) = (ready[0], &ready[1..]);
+        let request = ready[0];
+        let exits = &ready[1..];
         let exited =
             running.iter().zip(exits).filter(|(_, exit)| **exit).map(|((pid, _), _)| **pid).collect();
         Ok(Self { request, exited })
@@ -144,7 +145,7 @@ fn start() -> io::Result<Side> {
     Ok(Side::Server { pid: pid.as_raw_nonzero().get().unsigned_abs(), descriptor })
 }
 
-/// What a fork is to be.
+/// Purpose of a fork, with the descriptors that it takes over.
 enum Wanted {
     Worker { input: OwnedFd, log: OwnedFd },
     Introducer { output: OwnedFd },

@@ -26,7 +26,7 @@ impl Bells {
         &self.0[kind as usize]
     }
 
-    /// Wakes every lane.
+    /// Rings the bells of all kinds, which wakes every lane.
     pub(crate) fn ring_all(&self) {
         for bell in &self.0 {
             bell.rung.fetch_add(1, Ordering::SeqCst);

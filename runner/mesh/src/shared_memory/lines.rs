@@ -23,7 +23,7 @@ const ROOM: u64 = (LINE - 64) as u64;
 const HEADER: usize = 6;
 /// Numbers of a record before its payload.
 const FIELDS: u64 = 3 + HEADER as u64;
-/// The largest payload.
+/// Largest payload of a record, in bytes.
 pub(crate) const LARGEST: usize = 4096;
 /// In place of a size: the next record is at the beginning.
 const SKIP: u64 = u64::MAX;
@@ -46,7 +46,7 @@ pub(crate) struct Record {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What no rank of this version writes.
+/// Content of a line that no rank of this version writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LineFault {
     #[error("its line ends at {tail}, and was read up to {head}")]
@@ -210,7 +210,8 @@ mod tests {
         let size = MARKS + 4096;
         let [sender, receiver] = [(); 2].map(|()| OwnMemory::make(size, MARKS).unwrap());
         let open = |memory: &OwnMemory| PeerMemory::open(memory.description(), size as u64).unwrap();
-        let (of_sender, of_receiver) = (open(&sender), open(&receiver));
+        let of_sender = open(&sender);
+        let of_receiver = open(&receiver);
         let writer = LineWriter::new(sender.clone(), PLACE);
         Ends { sender, writer, reader: LineReader::new(receiver, PLACE), of_sender, of_receiver }
     }

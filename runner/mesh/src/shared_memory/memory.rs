@@ -25,11 +25,11 @@ const STEP: usize = 4 << 20;
 /// Where the others find a rank's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
-    /// The owner's process.
+    /// Process id of the owner.
     pub(crate) process: u32,
-    /// The file's number there.
+    /// Descriptor of the file in that process.
     pub(crate) file: u32,
-    /// In bytes.
+    /// Size of the file, in bytes.
     pub(crate) size: u64,
 }
 
@@ -48,7 +48,7 @@ fn fault(what: &'static str) -> impl Fn(rustix::io::Errno) -> MemoryFault {
     move |reason| MemoryFault::System { what, reason: reason.into() }
 }
 
-/// A mapped file.
+/// A file mapped into this process; dropping it unmaps the file.
 struct Map {
     start: NonNull<u8>,
     len: usize,
@@ -294,7 +294,7 @@ impl PeerMemory {
         self.all.number(index.checked_add(BELLS / 8)?)
     }
 
-    /// The peer's bells.
+    /// The peer's bells; `None` if its memory is too small for them.
     pub(super) fn bells(&self) -> Option<&Bells> {
         self.bells.bells()
     }

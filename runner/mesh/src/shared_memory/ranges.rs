@@ -12,7 +12,8 @@ pub(super) struct Ranges(BTreeMap<usize, usize>);
 impl Ranges {
     /// Everything in this range is free. Its ends are rounded inwards.
     pub(super) fn new(all: Range<usize>) -> Self {
-        let (start, end) = (all.start.next_multiple_of(UNIT), all.end / UNIT * UNIT);
+        let start = all.start.next_multiple_of(UNIT);
+        let end = all.end / UNIT * UNIT;
         Self(if start < end { BTreeMap::from([(start, end)]) } else { BTreeMap::new() })
     }
 

@@ -1,4 +1,4 @@
-//! What the contract of transports does not say: long messages that move, and what a plane counts.
+//! Behaviour beyond the contract of transports: long messages that move, and the counters of a plane.
 
 use crate::fixture::{PATIENCE, planes, sockets};
 use bytes::Bytes;
@@ -44,7 +44,8 @@ fn a_long_message_that_moves_is_not_silence() {
     let sockets = sockets();
     // Each message takes a while, and the deadline is for one of them, not for all.
     let planes = planes(sockets.path(), 2, Duration::from_secs(5));
-    let (mut sender, long) = (planes[0].transport(), packet(256 * MIB));
+    let mut sender = planes[0].transport();
+    let long = packet(256 * MIB);
     let sending = thread::spawn(move || sender.send(Rank(1), tag(1), long));
     let envelope = planes[1].transport().recv(Rank(0), tag(1)).unwrap();
     assert_eq!(envelope.packet.0.len(), 256 * MIB);

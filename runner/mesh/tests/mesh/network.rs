@@ -21,11 +21,13 @@ struct Network;
 impl TestWorld for Network {
     fn run(ranks: u32, lanes: u32, body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static) {
         assert_eq!(lanes, 1, "one is enough here");
-        let (body, addresses) = (Arc::new(body), Arc::new(free_addresses(ranks)));
+        let body = Arc::new(body);
+        let addresses = Arc::new(free_addresses(ranks));
         let private = sockets();
         let run = |rank: u32| {
             let briefing = briefing(private.path(), Member::Rank(Rank(rank)), ranks, PATIENCE);
-            let (body, addresses) = (body.clone(), addresses.clone());
+            let body = body.clone();
+            let addresses = addresses.clone();
             thread::spawn(move || {
                 let clock = RealClock::start();
                 let plane = DataPlane::open_on(&briefing, Rank(rank), clock, &addresses).unwrap();
@@ -74,6 +76,7 @@ fn a_peer_with_another_secret_is_refused_over_tcp_as_well() {
         let addresses = addresses.clone();
         thread::spawn(move || DataPlane::open_on(&briefing, Rank(rank), RealClock::start(), &addresses).err())
     };
-    let (one, other) = (open(0, 1), open(1, 2));
+    let one = open(0, 1);
+    let other = open(1, 2);
     assert!(one.join().unwrap().is_some() && other.join().unwrap().is_some());
 }

@@ -127,7 +127,7 @@ fn garbage_gets_no_reply_and_disturbs_no_peer() {
     });
 }
 
-/// What the socket library says first on every connection: its greeting, and that it is a DEALER of this identity.
+/// First bytes of the socket library on every connection: its greeting, and that it is a DEALER of this identity.
 fn introduction(identity: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0];
     bytes.extend(b"NULL");
@@ -194,8 +194,8 @@ fn strangers_with_one_identity_disturb_only_each_other() {
     drop(twins);
 }
 
-/// What no program in front of this socket library can prevent, and why only the user may reach the sockets: a
-/// frame of a length that can be addressed but not be had ends the process that believes it. The others are told.
+/// An attack that no program in front of this socket library can prevent, and why only the user may reach the sockets:
+/// a frame of a length that can be addressed but not be had ends the process that believes it. The others learn of it.
 #[test]
 fn a_stranger_that_gets_as_far_as_the_decoder_can_end_a_process_but_not_a_run_in_silence() {
     let sockets = sockets();
@@ -273,7 +273,8 @@ fn record(listener: std::os::unix::net::UnixListener, target: PathBuf) -> thread
     thread::spawn(move || {
         let (mut member, _) = listener.accept().unwrap();
         let mut driver = UnixStream::connect(target).unwrap();
-        let (mut back_from, mut back_to) = (driver.try_clone().unwrap(), member.try_clone().unwrap());
+        let mut back_from = driver.try_clone().unwrap();
+        let mut back_to = member.try_clone().unwrap();
         let back = thread::spawn(move || {
             let _ = std::io::copy(&mut back_from, &mut back_to);
             let _ = back_to.shutdown(std::net::Shutdown::Both);
@@ -294,7 +295,8 @@ fn record(listener: std::os::unix::net::UnixListener, target: PathBuf) -> thread
 
 #[test]
 fn a_recording_of_a_whole_connection_is_worthless() {
-    let (true_sockets, false_sockets) = (sockets(), sockets());
+    let true_sockets = sockets();
+    let false_sockets = sockets();
     let other = Member::Rank(Rank(1));
     run(async {
         let mut server = ControlServer::bind(true_sockets.path(), &SECRET, &[PEER, other]).await.unwrap();

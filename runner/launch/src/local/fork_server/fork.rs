@@ -35,10 +35,10 @@ impl Fork {
         self.handle.clone()
     }
 
-    /// Waits until it has exited, at most until then.
+    /// Waits until it has exited, at most until `deadline`.
     ///
     /// # Errors
-    /// It has not.
+    /// It has not exited by then, or cannot be waited for.
     pub(super) fn exit_until(&self, deadline: Instant) -> io::Result<ProcessExit> {
         readable_until(self.handle.descriptor(), deadline)?;
         Ok(self.exit())

@@ -1,4 +1,4 @@
-//! What a program says of itself, printed by a fork of its server.
+//! Introduction of a program, printed by a fork of its server.
 
 use super::fork::Fork;
 use super::server::{FORKING, Server, StartError, readable_until};
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The bytes that an introduction may have.
 const LONGEST: usize = 1 << 20;
 
-/// What a fork prints of the program.
+/// Introduction that a fork of the server prints of the program.
 ///
 /// # Errors
 /// It does not end within [`FORKING`], fails, or prints more than [`LONGEST`].

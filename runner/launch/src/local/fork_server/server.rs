@@ -30,7 +30,7 @@ pub(crate) struct ForkHandle {
     descriptor: Arc<OwnedFd>,
 }
 
-/// What a server has reported of a fork.
+/// Report of a server about one of its forks.
 #[derive(Debug)]
 pub(super) enum Event {
     Exited(ForkExit),

@@ -102,7 +102,7 @@ fn the_copy_of_a_lost_rank_is_not_waited_for() {
     let said = evaluated_after("copy 0 1, copy 1 1, copy 0 2, misses 0 1, copy 0 3");
     let first = "evaluate-1 average-r0m1+r1m1 discard-1 discard-1 evaluate-2 average-r0m2 discard-2";
     assert_eq!(said, format!("{first} evaluate-3 average-r0m3 discard-3 leave-E"));
-    // What it sends after all comes too late for the marks that are over.
+    // Copies that it sends after all come too late for the marks that are over.
     let said = evaluated_after("copy 0 1, misses 0 1, copy 1 1, copy 1 2, copy 0 2");
     let first = "evaluate-1 average-r0m1 discard-1";
     assert_eq!(said, format!("{first} evaluate-2 average-r0m2+r1m2 discard-2 discard-2 leave-E"));

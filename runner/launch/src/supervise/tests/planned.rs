@@ -1,4 +1,4 @@
-//! What the recipe lets go wrong: no rank and no machine is blamed for it, and what else happens is still an accident.
+//! Planned faults of the recipe: no rank and no machine is blamed for them, and other faults are still accidents.
 
 use super::*;
 use crate::{End, FaultOrigin};
@@ -17,7 +17,7 @@ fn alone() -> Play {
 const KILLED: &str = "rank 1 was killed at the beginning of step 7, as the recipe says";
 const HANGS: &str = "rank 1 was paused for good at the beginning of step 7, as the recipe says";
 
-/// What the attempt failed by, and whether it was to.
+/// Origin of the attempt's failure, whether the recipe ordered it, and the reported detail.
 fn failure(play: &Play) -> (FaultOrigin, bool, String) {
     let report = play.supervisor.report();
     let End::Failed { origin, .. } = report.end else { panic!("{:?}", report.end) };

@@ -36,7 +36,7 @@ fn rules_of(state: &str) -> Rules {
     if ["sparing", "missing", "degraded"].contains(&state) { sparing(2) } else { rules() }
 }
 
-/// What can happen.
+/// Events of the table, by their names in [`Play::play`].
 const EVENTS: [&str; 35] = [
     "prepared 1",
     "differs 1",
@@ -141,7 +141,7 @@ fn event_kind(event: &Event) -> &'static str {
         Event::Ended(RankEnded { end: RankEnd::Diverged { .. }, .. }) => "diverged",
         Event::Ended(RankEnded { end: RankEnd::Failed { peer: None, .. }, .. }) => "failed",
         Event::Ended(RankEnded { end: RankEnd::Failed { peer: Some(_), .. }, .. }) => "accused",
-        // What the supervisor only hands on.
+        // Events that the supervisor only hands on.
         Event::Step(_)
         | Event::Span(_)
         | Event::Metric(_)

@@ -45,7 +45,9 @@ fn main() {
 }
 
 fn introduce() {
-    let (version, protocol, format) = (env!("CARGO_PKG_VERSION"), mesh::PROTOCOL, mesh::wire_format());
+    let version = env!("CARGO_PKG_VERSION");
+    let protocol = mesh::PROTOCOL;
+    let format = mesh::wire_format();
     println!("bakeoff-worker {version} protocol {protocol} format {format:016x} forks");
 }
 
@@ -131,7 +133,7 @@ fn work() {
     }
 }
 
-/// A rank.
+/// A rank that plays its part of the script.
 struct Actor {
     rank: Rank,
     briefing: Briefing,

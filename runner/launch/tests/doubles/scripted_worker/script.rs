@@ -1,4 +1,4 @@
-//! What the members of a run do wrong.
+//! Misbehaviour of the members of a run, as a script says.
 
 use mesh::Member;
 use record::Rank;
@@ -8,7 +8,7 @@ use record::Rank;
 pub(crate) enum Verb {
     /// Exit with this code before anything is said.
     Early,
-    /// Never become ready.
+    /// Hang before it is prepared.
     Unready,
     /// Hold other initial weights.
     Differ,
@@ -62,7 +62,7 @@ const VERBS: [(&str, Verb); 17] = [
     ("tell", Verb::Tell),
 ];
 
-/// What one member does wrong.
+/// Misbehaviour of one member: the words of its clause.
 pub(crate) struct Part(Vec<String>);
 
 impl Part {

@@ -1,4 +1,4 @@
-//! What has arrived at a rank, by kind and sender, and the credits that it holds. Nothing here waits.
+//! Messages that have arrived at a rank, by kind and sender, and the credits that they hold. Nothing here waits.
 
 use super::super::direct::Line;
 use super::super::presence::Presence;
@@ -109,8 +109,8 @@ impl Arrived {
             let peers = (0..self.peers.len() as u32).map(Rank);
             peers.map(|peer| self.take_from_line(peer, window).len()).sum::<usize>()
         };
-        // What was written before something that the first pass found, on a line that it had passed, is found by the second: so
-        // the oldest is among them.
+        // A message may be older than one that the first pass found, but come to a line after this pass: the second
+        // pass finds it, so that the oldest is among them.
         if pass() > 0 {
             pass();
         }
