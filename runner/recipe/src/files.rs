@@ -5,7 +5,7 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-/// What a recipe may ask of the file system.
+/// Questions about the file system that a recipe may ask.
 pub trait Files {
     /// The text of a file.
     ///
@@ -24,7 +24,7 @@ pub trait Files {
     /// Whether there is anything at this path.
     fn exists(&self, path: &Path) -> bool;
 
-    /// What the NumPy arrays in a folder are, from their headers and labels.
+    /// Profile of the NumPy arrays in a folder, from their headers and labels.
     ///
     /// # Errors
     /// Everything that keeps them from being trained on.
@@ -33,7 +33,7 @@ pub trait Files {
         Err(vec![ArrayProblem { reason, cure: "take another data set".to_owned() }])
     }
 
-    /// What the safetensors files in a folder are, from their headers and labels.
+    /// Profile of the safetensors files in a folder, from their headers and labels.
     ///
     /// # Errors
     /// Everything that keeps them from being trained on.
@@ -51,7 +51,7 @@ pub trait Files {
         Err(ArrayProblem { reason, cure: "take another data set".to_owned() })
     }
 
-    /// What the labelled texts in a folder are.
+    /// Counts of the labelled texts in a folder.
     ///
     /// # Errors
     /// A file cannot be read, or is no such table.
@@ -102,7 +102,7 @@ impl FileProblem {
 pub struct ArrayProblem {
     /// A fragment of a sentence that names the file: `/data/train_y.npy has label -1 at [5]`.
     pub reason: String,
-    /// What to do about it.
+    /// Advice to the user: `take another data set`.
     pub cure: String,
 }
 

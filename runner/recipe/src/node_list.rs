@@ -29,7 +29,7 @@ pub(crate) enum Wrong {
 }
 
 impl NodeEntry {
-    /// Reads an entry.
+    /// Reads an entry: a name, a range of names, a group or a host file, and perhaps slots behind a star.
     pub(crate) fn read(text: &str) -> Result<Self, Wrong> {
         let (name, slots) = match text.rsplit_once('*') {
             Some((name, count)) => {
@@ -83,7 +83,8 @@ pub(crate) fn expanded(name: &str) -> Result<Vec<String>, Wrong> {
             let plain = digits.len() <= WIDEST && digits.bytes().all(|digit| digit.is_ascii_digit());
             digits.parse::<usize>().ok().filter(|_| plain).ok_or_else(wrong)
         };
-        let (first, last) = (number(from)?, number(to)?);
+        let first = number(from)?;
+        let last = number(to)?;
         let count = last.checked_sub(first).map(|more| more.saturating_add(1).saturating_mul(tails.len()));
         if count.is_none_or(|count| names.len() + count > MOST_HOSTS) {
             return Err(wrong());

@@ -6,9 +6,9 @@ use std::str::FromStr;
 /// How often cells are run: `5`, or `3..24` until decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatCount {
-    /// `repeats.count`.
+    /// Runs of each cell (`repeats.count`); the fewest, where there is an `at_most`.
     pub count: u32,
-    /// `repeats.at-most`.
+    /// Most runs of a cell that is not decided (`repeats.at-most`); `None` for exactly `count`.
     pub at_most: Option<u32>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) const DENSE: &[&str] = &[
     CompressionKind::Fp16.name(),
     CompressionKind::Bf16.name(),
 ];
-/// All codecs.
+/// All codecs, those of other crates included.
 pub(crate) const LOSSY: &[&str] = &[
     CompressionKind::Truncate16.name(),
     CompressionKind::Quantize8.name(),

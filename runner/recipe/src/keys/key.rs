@@ -8,9 +8,9 @@ use crate::spec::family::Choice;
 pub(crate) struct Key {
     /// Dotted path: `train.optimizer.lr`. A strategy's keys are under `strategy`, a layer's under `model.layers`.
     pub(crate) path: &'static str,
-    /// What values it takes.
+    /// Form of the values that it takes.
     pub(crate) kind: Kind,
-    /// What it is for, in one or two sentences.
+    /// Purpose of the key, in one or two sentences.
     pub(crate) doc: &'static str,
     /// The value where none is given, as TOML.
     pub(crate) default: Option<&'static str>,
@@ -22,20 +22,20 @@ pub(crate) struct Key {
     pub(crate) of: &'static [&'static str],
     /// Whether this version has it.
     pub(crate) later: bool,
-    /// What an axis over it multiplies.
+    /// Whether it can be an axis, and whether one over it multiplies arms or conditions.
     pub(crate) reach: Reach,
 }
 
 /// The default of a key in a table of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usual {
-    /// The table's kind.
+    /// Kind of the enclosing table.
     pub(crate) kind: &'static str,
     /// The value, as TOML.
     pub(crate) toml: &'static str,
 }
 
-/// What an axis over a key multiplies.
+/// Arms or conditions that an axis over a key multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// It cannot be an axis: it concerns the sweep as a whole.
@@ -44,16 +44,14 @@ pub(crate) enum Reach {
     Condition,
 }
 
-/// What values a key takes.
+/// Form of the values that a key takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Keys of its own.
     Table,
-    /// Any string.
     Text,
     /// A file or folder.
     Path,
-    /// `true` or `false`.
     Flag,
     /// A whole number between the two.
     Whole(u64, u64),
@@ -62,7 +60,7 @@ pub(crate) enum Kind {
     Share(Range),
     /// One of these names.
     Choice(&'static [Choice]),
-    /// `"15min"`.
+    /// A time with its unit: `"15min"`.
     Duration,
     /// `"2 epochs"`, `"100 steps"`; whether nothing is allowed.
     Extent(Least),
@@ -82,27 +80,23 @@ pub(crate) enum Kind {
     Slow,
     /// A list of faults.
     Faults,
-    /// `"1Gbit/s"`.
+    /// Bits or bytes per second, with the unit: `"1Gbit/s"`.
     Bandwidth,
-    /// `"25MiB"`.
+    /// Bytes, with the unit: `"25MiB"`.
     Size,
 }
 
 /// Whether an extent may be nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Least {
-    /// It may.
     Nothing,
-    /// It may not.
     Something,
 }
 
 /// An interval of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// Lower end.
     pub(crate) least: f64,
-    /// Upper end.
     pub(crate) most: f64,
     /// Which ends belong to it.
     pub(crate) ends: Ends,
@@ -111,9 +105,7 @@ pub(crate) struct Range {
 /// Which ends of an interval belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// Both.
     Closed,
-    /// Neither.
     Open,
     /// Only the lower one.
     Lower,

@@ -4,7 +4,7 @@ use crate::keys::key::{Key, Kind};
 use crate::keys::table::KEYS;
 use crate::spec::family::{Availability, Choice};
 
-/// Index into [`KEYS`].
+/// A key, as an index into [`KEYS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyId(pub(crate) usize);
 

@@ -1,4 +1,4 @@
-//! What may be written: the table of keys, and how it is searched.
+//! Keys that may be written: their table, and how it is searched.
 
 pub(crate) mod arm_keys;
 mod fault_keys;

@@ -3,7 +3,7 @@
 use crate::keys::key::Key;
 use crate::keys::{arm_keys, fault_keys, model_keys, sweep_keys, training_keys};
 
-/// The table.
+/// All keys of a recipe, joined from the tables of their parts.
 pub(crate) const KEYS: &[Key] = &joined();
 
 const PARTS: [&[Key]; 5] =
@@ -18,7 +18,9 @@ const LENGTH: usize = model_keys::KEYS.len()
 #[expect(clippy::large_stack_arrays, reason = "made while compiling, and never on a stack")]
 const fn joined() -> [Key; LENGTH] {
     let mut keys = [model_keys::KEYS[0]; LENGTH];
-    let (mut part, mut at, mut filled) = (0, 0, 0);
+    let mut part = 0;
+    let mut at = 0;
+    let mut filled = 0;
     while part < PARTS.len() {
         if at == PARTS[part].len() {
             (part, at) = (part + 1, 0);

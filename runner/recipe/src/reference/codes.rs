@@ -6,7 +6,7 @@ mod pairs;
 mod values;
 mod warnings;
 
-/// A code's page.
+/// A code of problems, with its page.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// `R012`. Below R100 a key or value is wrong by itself, below R200 together with others; from R200 on

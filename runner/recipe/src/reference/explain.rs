@@ -12,9 +12,9 @@ use std::fmt::Write;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no key, name or code `{topic}`")]
 pub struct Unexplained {
-    /// What was asked for.
+    /// Topic that was asked for.
     pub topic: String,
-    /// What was probably meant.
+    /// Topic that was probably meant; `None` where none is near.
     pub suggestion: Option<String>,
 }
 
@@ -195,7 +195,7 @@ fn reach(reach: Reach) -> &'static str {
     }
 }
 
-/// What values a kind of key takes, in words.
+/// Values that a kind of key takes, in words.
 pub(crate) fn takes(kind: &Kind) -> String {
     match kind {
         Kind::Whole(least, most) if least == most => format!("{least}"),

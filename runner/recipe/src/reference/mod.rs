@@ -1,4 +1,4 @@
-//! What people and editors read about recipes: pages of `explain`, the JSON schema, templates.
+//! Reference on recipes for people and editors: pages of `explain`, the JSON schema, templates.
 
 pub(crate) mod codes;
 pub(crate) mod explain;

@@ -29,7 +29,7 @@ impl Template {
         Self::ALL.into_iter().find(|template| template.name() == name)
     }
 
-    /// What it is for, in one line.
+    /// Purpose of the template, in one line.
     pub fn about(self) -> &'static str {
         match self {
             Self::Compare => "which strategy trains faster",
@@ -38,7 +38,7 @@ impl Template {
         }
     }
 
-    /// The recipe.
+    /// Text of the recipe, as TOML.
     pub fn text(self) -> &'static str {
         match self {
             Self::Compare => include_str!("../../templates/compare.toml"),

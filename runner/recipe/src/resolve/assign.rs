@@ -63,7 +63,8 @@ pub(crate) fn hosts(settings: &Settings) -> HostSettings {
 /// Reads `7000-7100`; `7000` is the first and the last.
 fn ports(text: &str) -> Option<PortRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let first = first.trim().parse().ok()?;
+    let last = last.trim().parse().ok()?;
     (0 < first && first <= last).then_some(PortRange { first, last })
 }
 
@@ -122,7 +123,7 @@ fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -
     nodes
 }
 
-/// What workers compute on, where the inventory says nothing else.
+/// Device of workers where the inventory states none; a reason where it cannot be read.
 fn device(settings: &Settings) -> Result<Device, String> {
     settings.text(DEVICE).parse()
 }

@@ -14,7 +14,7 @@ pub(crate) fn read(settings: &Settings, kind: StrategyKind) -> Option<Extent> {
     CHECKPOINT.of(settings).filter(|_| obstacle(settings, kind).is_none())
 }
 
-/// What stands against checkpoints.
+/// Problem of the checkpoints that a recipe asks for, if there is one.
 pub(crate) fn findings(settings: &Settings, kind: StrategyKind, train: &Training) -> Option<Finding> {
     let leaf = settings.given(KeyId::from(CHECKPOINT))?;
     if let Some(Obstacle { of, reason }) = obstacle(settings, kind) {
@@ -35,7 +35,7 @@ pub(crate) fn findings(settings: &Settings, kind: StrategyKind, train: &Training
 
 /// Why a run cannot be continued.
 struct Obstacle {
-    /// What the run has.
+    /// Strategy or codec that has no checkpoints, in words.
     of: String,
     reason: &'static str,
 }

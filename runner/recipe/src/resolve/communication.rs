@@ -32,7 +32,7 @@ pub(crate) fn read(cell: &mut Cell<'_>, strategy: &Strategy, cluster: &Cluster) 
     Communication { collective, schedule, reduce_order, transport }
 }
 
-/// What carries the bytes between the ranks of this cluster.
+/// Path of the bytes between the ranks of this cluster.
 fn transport(settings: &Settings, cluster: &Cluster) -> PayloadPath {
     match TRANSPORT.of(settings) {
         TransportKind::Zeromq => PayloadPath::Zeromq,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Custom {
     name: KeyId,
     numbers: KeyId,
-    /// For people.
+    /// Noun for it in problems: `strategy`.
     noun: &'static str,
     /// A name and a number, for examples.
     example: (&'static str, &'static str),
@@ -43,7 +43,7 @@ pub(crate) fn codec(settings: &Settings) -> CustomCodec {
     CustomCodec { name: CODEC.name_in(settings), settings: CODEC.numbers_in(settings) }
 }
 
-/// `name = number`.
+/// Name and value of `name = number`; `None` for an empty name or a number that is not finite.
 fn number(text: &str) -> Option<(String, f64)> {
     let (name, value) = text.split_once('=')?;
     let value: f64 = value.trim().parse().ok()?;
@@ -59,7 +59,7 @@ impl Custom {
         settings.list(self.numbers).iter().filter_map(|text| number(text)).collect()
     }
 
-    /// What cannot work about the settings; `kind` is the place of the `kind` that asks for them.
+    /// Problem of the settings, if there is one; `kind` is the place of the `kind` that asks for them.
     pub(crate) fn findings(&self, settings: &Settings, kind: Option<Span>) -> Option<Finding> {
         let Self { noun, example: (name, setting), .. } = self;
         if settings.text(self.name).is_empty() {

@@ -31,10 +31,10 @@ pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validat
 /// How the arrays of a folder are looked at.
 type Describe = fn(&dyn Files, &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
 
-/// What the folders of arrays and pictures and the texts hold, each looked at once.
+/// Contents of the folders of arrays and pictures and of the texts, each looked at once.
 pub(crate) struct Folders<'a> {
     files: &'a dyn Files,
-    /// Of texts with labels.
+    /// Texts with a label each.
     pub(crate) labelled: LabelledTexts<'a>,
     texts: BTreeMap<(PathBuf, &'static str), Result<TextSize, ArrayProblem>>,
     seen: BTreeMap<(PathBuf, &'static str), Result<ArrayProfile, Vec<ArrayProblem>>>,
@@ -64,7 +64,8 @@ impl<'a> Folders<'a> {
             Ok(profile) => {
                 let here = span.or(cell.settings.span(KIND));
                 cell.findings.extend((profile.classes > profile.train).then(|| {
-                    let (classes, train) = (profile.classes, profile.train);
+                    let classes = profile.classes;
+                    let train = profile.train;
                     Finding::new(
                         "R212",
                         format!("{classes} classes of {train} training samples: some have none"),

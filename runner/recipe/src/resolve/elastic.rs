@@ -37,7 +37,7 @@ pub(crate) fn variant(settings: &Settings) -> SyncVariant {
     }
 }
 
-/// What cannot work about an elastic strategy's moving rate.
+/// Problem of an elastic strategy's moving rate, if there is one.
 pub(crate) fn findings(
     settings: &Settings,
     strategy: &Strategy,

@@ -150,7 +150,8 @@ fn given_split(settings: &Settings, findings: &mut Vec<Finding>) -> ComputeSplit
 
 /// A slow rank that the run does not have.
 fn no_rank(one: &SlowSetting, cluster: &Cluster) -> Option<Finding> {
-    let (workers, ranks) = (cluster.workers(), cluster.ranks());
+    let workers = cluster.workers();
+    let ranks = cluster.ranks();
     let title = match one.whose {
         Whose::These(Whom::Rank(rank)) if rank >= ranks => {
             format!("there is no rank {rank} to slow down among {ranks}")

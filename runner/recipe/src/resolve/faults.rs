@@ -19,7 +19,7 @@ pub(crate) fn read(settings: &Settings, cluster: &Cluster) -> Vec<PlannedFault> 
     written(settings).iter().flat_map(|fault| fault.among(cluster)).collect()
 }
 
-/// What cannot work about them in a run that is otherwise known.
+/// Problems of the faults in a run that is otherwise known.
 pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     let written = written(settings);
     let mut findings = Vec::new();
@@ -55,7 +55,8 @@ fn strikes_no_rank(fault: &FaultSetting, cluster: &Cluster) -> Option<Finding> {
     }
     let finding = match &fault.whom {
         Stricken::Rank(rank) => {
-            let (workers, ranks) = (cluster.workers(), cluster.ranks());
+            let workers = cluster.workers();
+            let ranks = cluster.ranks();
             Finding::new("R186", format!("there is no rank {rank} among {ranks} for a fault to strike"))
                 .note(format!("workers are ranks 0 to {}; servers follow them", workers.saturating_sub(1)))
                 .cure("name a rank of every run, or exclude the runs that have fewer")

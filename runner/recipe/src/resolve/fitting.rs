@@ -1,4 +1,4 @@
-//! What to do where a named model does not fit the data: larger samples, or a model that fits.
+//! Cures for a named model that does not fit the data: larger samples, or a model that fits.
 
 use crate::spec::architecture::{self, Sizes};
 use crate::{DatasetKind, DatasetProfile, ModelKind, Shape};
@@ -9,7 +9,7 @@ const LONGEST: usize = 512;
 /// Models that a cure names.
 const MOST_NAMES: usize = 5;
 
-/// What makes a named model fit, or which models do; `None` if nothing is known that does.
+/// Change that makes a named model fit, or models that do; `None` if nothing is known that does.
 pub(crate) fn cure(
     kind: ModelKind,
     sizes: Sizes,

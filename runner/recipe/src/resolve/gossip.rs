@@ -1,4 +1,4 @@
-//! What cannot work about the graph of a strategy without a centre.
+//! Problems of the graph of a strategy without a centre.
 
 use crate::resolve::assign::{USE, WORKERS};
 use crate::resolve::cell::STRATEGY_KIND;
@@ -8,7 +8,7 @@ use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::{Strategy, Topology};
 
-/// What cannot work about the strategy's graph over `workers` workers.
+/// Problem of the strategy's graph over `workers` workers, if there is one.
 pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -> Option<Finding> {
     let (topology, pairs) = match strategy.neighbours()? {
         Neighbours::Pairs(topology) => (topology, true),

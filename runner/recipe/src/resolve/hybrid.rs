@@ -27,7 +27,8 @@ pub(crate) fn read(settings: &Settings) -> Strategy {
     let averaged_by = AVERAGED_BY.of(settings);
     // A group of one has no rounds and splits nothing: whatever these settings say, its runs are the same.
     if mp == 1 {
-        let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerRound);
+        let scheme = ModuloScheme::Shares;
+        let fc_update = FcUpdate::PerRound;
         return Strategy::Gmp { mp, scheme, fc_update, average_every, least_ccr: 0.0, averaged_by };
     }
     Strategy::Gmp {
@@ -40,7 +41,7 @@ pub(crate) fn read(settings: &Settings) -> Strategy {
     }
 }
 
-/// What cannot work about groups that split the run's model.
+/// Problems of groups that split the run's model.
 pub(crate) fn findings(settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     let Strategy::Gmp { mp, average_every, .. } = spec.strategy else { return Vec::new() };
     let mut findings: Vec<Finding> =
@@ -175,7 +176,7 @@ fn norm_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
     let model = spec.model.layered()?;
     let above = spec.model_partition().above();
     let weighted = |place: &usize| !model.layers[*place].parameters.is_empty();
-    // What lies below the first weights belongs to them.
+    // Layers below the first weights belong to them.
     let begin = match above.start {
         0 => 0,
         start => (0..model.layers.len()).filter(weighted).nth(start)?,

@@ -22,7 +22,7 @@ pub(crate) const INVENTORY: KeyId = id("nodes.inventory");
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct HostTable {
-    /// What `ssh` is called with; the table's name where it is missing.
+    /// Name that `ssh` is called with; the table's name where it is missing.
     host: Option<String>,
     user: Option<String>,
     port: Option<u16>,
@@ -34,7 +34,7 @@ pub(crate) struct HostTable {
     libtorch: Option<PathBuf>,
     device: Option<Device>,
     environment: BTreeMap<String, String>,
-    /// What an hour of it costs.
+    /// Price of an hour of the machine.
     price: Option<f64>,
     groups: Vec<String>,
 }
@@ -151,12 +151,12 @@ impl<'a> Machines<'a> {
         node_list::node(name, slots.unwrap_or(usual))
     }
 
-    /// What an hour of a machine costs by the inventory.
+    /// Price of an hour of a machine, as the inventory states it.
     pub(crate) fn price(&self, name: &str, settings: &Settings) -> Option<f64> {
         self.inventory(settings).ok()?.get(name)?.price
     }
 
-    /// What the workers of a machine compute on by the inventory.
+    /// Device of a machine's workers, as the inventory states it.
     pub(crate) fn device(&self, name: &str, settings: &Settings) -> Option<Device> {
         self.inventory(settings).ok()?.get(name)?.device
     }

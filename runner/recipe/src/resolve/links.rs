@@ -1,4 +1,4 @@
-//! What cannot work about links that a recipe lets drop.
+//! Problems of links that a recipe lets drop.
 
 use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout");
 
-/// What cannot work about those among the faults of a run.
+/// Problems of the dropped links among the faults of a run.
 pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &RunSpec) -> Vec<Finding> {
     let mut findings: Vec<Finding> = never_missed(settings, written).into_iter().collect();
     let mut dropped: BTreeMap<[u32; 2], &FaultSetting> = BTreeMap::new();
@@ -44,7 +44,8 @@ pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &Run
 }
 
 fn no_peer(fault: &FaultSetting, peer: u32, spec: &RunSpec) -> Finding {
-    let (workers, ranks) = (spec.cluster.workers(), spec.cluster.ranks());
+    let workers = spec.cluster.workers();
+    let ranks = spec.cluster.ranks();
     Finding::new("R186", format!("there is no rank {peer} among {ranks} at the other end of a link"))
         .at(fault.span, "no such link")
         .note(format!("workers are ranks 0 to {}; servers follow them", workers.saturating_sub(1)))

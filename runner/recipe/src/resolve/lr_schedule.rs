@@ -91,7 +91,7 @@ impl<'a> Horizon<'a> {
     }
 }
 
-/// What of a schedule lies behind the end of the training.
+/// Problems of a schedule with parts behind the end of the training.
 pub(crate) fn findings(settings: &Settings, train: &Training, dataset: &Dataset) -> Vec<Finding> {
     let horizon = Horizon::of(settings, train, dataset);
     horizon

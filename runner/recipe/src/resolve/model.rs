@@ -28,7 +28,7 @@ const DROPOUT: Defaulted<f64> = Defaulted::number("model.dropout");
 pub(crate) const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
-/// What decides a model.
+/// Everything that a placed model depends on; cells with equal blueprints share one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Blueprint {
     kind: &'static str,
@@ -86,7 +86,8 @@ impl<'a> Models<'a> {
         if kind == ModelKind::Sequential && own.is_empty() {
             cell.miss(LAYERS, " from a sequential model");
         }
-        let (width, dropout) = (WIDTH.of(settings) as usize, DropoutRate::new(DROPOUT.of(settings)));
+        let width = WIDTH.of(settings) as usize;
+        let dropout = DropoutRate::new(DROPOUT.of(settings));
         let sizes = Sizes {
             gpt: GptSizes {
                 depth: DEPTH.of(settings) as usize,
@@ -171,7 +172,8 @@ fn own_does_not_fit(cell: &Cell<'_>, misfit: &Misfit, own: &[LayerSetting]) -> O
 }
 
 fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, cure: Option<String>) -> Finding {
-    let (model, Misfit { name, reason, .. }) = (kind.name(), misfit);
+    let model = kind.name();
+    let Misfit { name, reason, .. } = misfit;
     let finding = Finding::new("R109", format!("`{model}` does not fit, in its {name}: {reason}"))
         .at_option(cell.settings.span(KIND), "does not fit")
         .at_option(cell.settings.span(DATASET_KIND), "the data");
@@ -182,7 +184,7 @@ fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, cure: Option<
 }
 
 fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Finding {
-    // What the worker says names the file by itself.
+    // A reason from the worker may name the file itself.
     let name = file.display().to_string();
     let title =
         if reason.contains(&name) { reason.to_owned() } else { format!("the model file {name}: {reason}") };

@@ -30,7 +30,9 @@ pub(crate) fn read(cell: &mut Cell<'_>) -> OptimizerSettings {
         OptimizerKind::Sgd if NESTEROV.of(settings) => (momentum, clip, UpdateRule::Nesterov),
         OptimizerKind::Sgd => (momentum, clip, UpdateRule::Sgd),
         OptimizerKind::Adamw => {
-            let (beta1, beta2, epsilon) = (BETA1.of(settings), BETA2.of(settings), EPSILON.of(settings));
+            let beta1 = BETA1.of(settings);
+            let beta2 = BETA2.of(settings);
+            let epsilon = EPSILON.of(settings);
             (0.0, clip, UpdateRule::Adamw { beta1, beta2, epsilon })
         }
         OptimizerKind::Lars => {
@@ -40,7 +42,8 @@ pub(crate) fn read(cell: &mut Cell<'_>) -> OptimizerSettings {
             (momentum, None, UpdateRule::Lars { trust: TRUST.of(settings) })
         }
     };
-    let (lr, weight_decay) = (learning_rate(settings) as f32, WEIGHT_DECAY.of(settings) as f32);
+    let lr = learning_rate(settings) as f32;
+    let weight_decay = WEIGHT_DECAY.of(settings) as f32;
     OptimizerSettings { lr, momentum, weight_decay, clip, rule }
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn learning_rate(settings: &Settings) -> f64 {
     OWN_LR.of(settings).unwrap_or_else(|| LR.of(settings))
 }
 
-/// What cannot work about an optimizer, and the strategies that cannot take it.
+/// Problems of an optimizer, and of strategies that cannot take it.
 pub(crate) fn findings(
     settings: &Settings,
     optimizer: &OptimizerSettings,

@@ -29,7 +29,8 @@ pub(crate) struct PictureFolders {
 impl PictureFolders {
     /// The pictures that a cell names, or what stands for them where they cannot be used.
     pub(crate) fn of(&mut self, cell: &mut Cell<'_>, files: &dyn Files, path: &Path) -> PictureProfile {
-        let (resize, crop) = (RESIZE.of(cell.settings) as u32, CROP.of(cell.settings) as u32);
+        let resize = RESIZE.of(cell.settings) as u32;
+        let crop = CROP.of(cell.settings) as u32;
         cell.findings.extend(too_wide(cell, resize, crop));
         let counts = self.counts(cell, files, path).unwrap_or(PictureCounts::UNKNOWN);
         PictureProfile::of(counts, resize, crop)

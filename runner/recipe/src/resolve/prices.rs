@@ -1,4 +1,4 @@
-//! What an hour of the machines of each cell costs.
+//! Price of an hour of the machines of each cell.
 
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::inventory::Known;
@@ -28,7 +28,7 @@ pub(crate) fn of(
     if prices.is_none() { Prices::default() } else { prices }
 }
 
-/// What an hour of all machines that have ranks of the cell costs.
+/// Price of an hour of all machines that have ranks of the cell; `None` where one of them has no price.
 fn hour(settings: &Settings, cell: &Cell, machine: Known<'_>) -> Option<f64> {
     let cluster = &cell.spec.cluster;
     let used: BTreeSet<u32> = cluster.placements.iter().map(|placement| placement.node).collect();

@@ -154,7 +154,8 @@ fn planned_for_servers(kind: StrategyKind, settings: &Settings, schedule: Schedu
 
 /// A warning about a plan that comes too late.
 pub(crate) fn never_planned(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
-    let (schedule, train) = (spec.communication.schedule, &spec.train);
+    let schedule = spec.communication.schedule;
+    let train = &spec.train;
     let measured = schedule.measured_steps();
     let steps = training::steps(settings, spec)?;
     (measured > 0 && steps <= measured).then(|| {

@@ -77,7 +77,7 @@ fn momentum(settings: &Settings) -> f64 {
     OWN_MOMENTUM.of(settings).or(trained).unwrap_or(RULE_OF_THUMB)
 }
 
-/// What cannot work about a strategy with its settings.
+/// Problem of a strategy with its settings, if there is one.
 pub(crate) fn findings(settings: &Settings, strategy: &Strategy) -> Option<Finding> {
     match strategy {
         Strategy::AsyncSgd { .. } | Strategy::HogwildSgd { .. } => {

@@ -159,7 +159,8 @@ fn too_low_a_perplexity(cell: &Cell<'_>, metric: Metric) -> Option<Finding> {
 
 /// A target among the five highest scores, where five are half of the classes or more, or where there are no classes.
 fn too_few_classes(cell: &Cell<'_>, metric: Metric, dataset: &Dataset) -> Option<Finding> {
-    let (profile, most) = (dataset.source.profile(), Metric::FEW_CLASSES);
+    let profile = dataset.source.profile();
+    let most = Metric::FEW_CLASSES;
     let has = match profile.targets {
         Targets::NextTokens => "no classes".to_owned(),
         Targets::Class if profile.classes <= most => format!("{} classes", profile.classes),

@@ -4,23 +4,23 @@ use crate::Shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What there is to know of a user's arrays before their features are read.
+/// Properties of a user's arrays that are known before their features are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ArrayProfile {
-    /// Training samples.
+    /// Number of training samples.
     pub train: u32,
-    /// Test samples.
+    /// Number of test samples.
     pub test: u32,
-    /// Labels are below it: the largest of both files, and one more.
+    /// Number of classes: one more than the largest label of both files.
     pub classes: u32,
     /// The shape of an example.
     pub shape: Shape,
-    /// What becomes of the features.
+    /// How the features are kept.
     pub values: ArrayValues,
 }
 
-/// What becomes of features.
+/// How features are kept and scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrayValues {

@@ -14,23 +14,23 @@ family! {
     }
 }
 
-/// What may change in a training picture. Draws are keyed by the run's seed, the epoch of the batch and the sample, so that a sample
-/// changes in an epoch as it would on any other worker; evaluations see each picture as it is. A worker that meets a sample again
-/// within an epoch, because its own part is small or it draws with replacement, sees it changed in the same way.
+/// Changes that may be made to a training picture. Draws are keyed by the run's seed, the epoch of the batch and the
+/// sample, so that a sample changes in an epoch as it would on any other worker; evaluations see each picture as it is.
+/// A worker that meets a sample again within an epoch, because its own part is small or it draws with replacement, sees
+/// it changed in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Augmentation {
-    /// See [`AugmentKind::Crop`].
+    /// Whether pictures are changed as [`AugmentKind::Crop`] says.
     pub crop: bool,
-    /// See [`AugmentKind::Flip`].
+    /// Whether pictures are changed as [`AugmentKind::Flip`] says.
     pub flip: bool,
 }
 
 impl Augmentation {
-    /// Nothing changes.
+    /// Pictures are used as they are.
     pub const NONE: Self = Self { crop: false, flip: false };
 
-    /// Whether nothing changes.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::NONE

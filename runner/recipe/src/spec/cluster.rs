@@ -21,7 +21,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// At least 1.
+    /// Number of workers, at least 1.
     pub fn workers(&self) -> u32 {
         self.placements.iter().filter(|placement| placement.role == Role::Worker).count() as u32
     }
@@ -67,19 +67,19 @@ impl Cluster {
 /// Where one rank runs, and what for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
-    /// What the rank is for.
+    /// Part that the rank plays in training.
     pub role: Role,
-    /// Index into [`Cluster::nodes`].
+    /// Machine of the rank, as an index into [`Cluster::nodes`].
     pub node: u32,
 }
 
-/// What a rank is for.
+/// Part that a rank plays in training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Computes gradients.
+    /// Computes gradients of batches of samples.
     Worker,
-    /// Holds weights for others.
+    /// Holds weights for workers, or adds their vectors.
     Server,
 }
 

@@ -4,7 +4,7 @@ use crate::spec::family::family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How ranks communicate.
+/// How vectors travel between ranks: algorithm, grouping, order of sums and path of the bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Communication {
     /// The algorithm of an all-reduce.
@@ -64,7 +64,7 @@ pub enum Collective {
 }
 
 impl Collective {
-    /// The recipe's `kind`.
+    /// Kind of the algorithm, without its settings.
     pub fn kind(self) -> CollectiveKind {
         match self {
             Self::Ring => CollectiveKind::Ring,
@@ -114,7 +114,7 @@ family! {
 }
 
 family! {
-    /// What carries the bytes of messages, as a recipe asks for it.
+    /// The transports that a recipe can ask for.
     pub enum TransportKind {
         Zeromq = "zeromq": "Sockets.",
         SharedMemory = "shared-memory": "Memory that the ranks of one machine share: a packet is read where it was written.",
@@ -139,7 +139,7 @@ impl PayloadPath {
         *self == Self::Zeromq
     }
 
-    /// The recipe's `transport`.
+    /// Setting of `communication.transport` that asks for this path alone.
     pub fn kind(self) -> TransportKind {
         match self {
             Self::Zeromq => TransportKind::Zeromq,
@@ -188,7 +188,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The recipe's `kind`.
+    /// Kind of the schedule, without its settings.
     pub fn kind(self) -> ScheduleKind {
         match self {
             Self::Single => ScheduleKind::Single,

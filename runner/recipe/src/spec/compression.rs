@@ -39,11 +39,11 @@ family! {
     }
 }
 
-/// What happens to vectors on the wire.
+/// Encoding of vectors on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Compression {
-    /// None: 32-bit floats.
+    /// Vectors travel as 32-bit floats.
     None,
     /// Gradients are encoded, with a loss.
     Coded {
@@ -70,7 +70,7 @@ pub enum Codec {
     Fp16,
     /// The upper 16 bits of each float, rounded.
     Bf16,
-    /// The largest elements.
+    /// The elements of largest magnitude, with their positions.
     TopK {
         /// Share of the elements that are sent.
         ratio: f64,
@@ -138,7 +138,7 @@ impl Codec {
         Self::Powersgd { rank: 2 },
     ];
 
-    /// The recipe's `kind`.
+    /// Kind of the codec, without its settings.
     pub fn kind(self) -> CompressionKind {
         match self {
             Self::Truncate16 => CompressionKind::Truncate16,
@@ -191,7 +191,8 @@ impl Codec {
             // Of one element s and d - 1 of a s, the largest (s |x|_1 - |x|_2^2) / |x|_2^2 there is over a.
             Self::Terngrad { bucket } => Some((f64::from(bucket).sqrt() - 1.0) / 2.0),
             Self::Qsgd { levels, bucket } => {
-                let (s, d) = (f64::from(levels), f64::from(bucket));
+                let s = f64::from(levels);
+                let d = f64::from(bucket);
                 Some((d / (s * s)).min(d.sqrt() / s))
             }
             Self::Truncate16
@@ -208,7 +209,7 @@ impl Codec {
     }
 }
 
-/// What others need to know of a codec.
+/// Properties that a codec has whatever its settings are.
 struct CodecProfile {
     route: CodedSum,
     biased: bool,

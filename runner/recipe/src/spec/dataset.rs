@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct Dataset {
     /// Where the samples come from.
     pub source: Source,
-    /// Who gets which.
+    /// How the samples are divided among the workers.
     pub partition: Partition,
     /// Share of the training set that is held out to choose rates on; 0 for none.
     pub validation: f64,
@@ -76,12 +76,12 @@ family! {
     }
 }
 
-/// What a model needs to know of a data set.
+/// Properties of a data set that a model depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatasetProfile {
     /// The shape of an example.
     pub input: Shape,
-    /// Labels are below it.
+    /// Number of classes; labels are below it.
     pub classes: usize,
     /// The targets of an example.
     pub targets: Targets,
@@ -118,7 +118,7 @@ pub struct DatasetFiles {
     pub required: &'static [&'static str],
     /// Files of which at least one must be there, unless there are none; all that are there are read.
     pub some: &'static [&'static str],
-    /// What may stand at the end of each name, in the order in which files are looked for.
+    /// Suffixes that may follow each name, in the order in which files are looked for.
     pub endings: &'static [&'static str],
 }
 
@@ -133,7 +133,7 @@ const CIFAR10_BATCHES: &[&str] =
 
 const TENSOR_FILES: &[&str] = &["train.safetensors", "test.safetensors"];
 
-/// Of labelled texts.
+/// Files of a folder of labelled texts.
 const CSV_FILES: &[&str] = &["train.csv", "test.csv"];
 
 const ARRAY_FILES: &[&str] = &["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"];
@@ -190,9 +190,9 @@ impl DatasetKind {
 pub enum Source {
     /// Drawn glyphs of ten classes, 28 x 28 grey; built in, a pure function of `seed` and position.
     Synthetic {
-        /// Training samples.
+        /// Number of training samples.
         train: u32,
-        /// Test samples.
+        /// Number of test samples.
         test: u32,
         /// Seed of the drawing; independent of the run's seed, so that all repeats see the same data.
         seed: u64,
@@ -228,21 +228,21 @@ pub enum Source {
     Npy {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
-        /// What was found there when the recipe was read; a worker that finds anything else refuses it.
+        /// Profile found there when the recipe was read; a worker that finds anything else refuses it.
         arrays: ArrayProfile,
     },
     /// A user's own arrays in safetensors files.
     Safetensors {
         /// The folder, made absolute when the recipe was read.
         path: PathBuf,
-        /// As of `Npy`.
+        /// Profile found there when the recipe was read; a worker that finds anything else refuses it.
         arrays: ArrayProfile,
     },
     /// A user's own text.
     TextLines {
         /// The file, made absolute when the recipe was read.
         path: PathBuf,
-        /// What was found there when the recipe was read, and how it is cut; a worker that finds anything else refuses it.
+        /// Profile found there when the recipe was read, and how it is cut; a worker refuses anything else.
         text: TextProfile,
     },
     /// A user's own texts with a label each.
@@ -271,7 +271,7 @@ impl Source {
         }
     }
 
-    /// What a model needs to know of it.
+    /// Shape of an example, number of classes and kind of targets, as a model needs them.
     pub fn profile(&self) -> DatasetProfile {
         const GREY: Shape = Shape::Image(1, 28, 28);
         const COLOUR: Shape = Shape::Image(3, 32, 32);
@@ -370,7 +370,8 @@ impl Source {
     /// The command that fetches its files into its folder, where `data` is the folder of all data sets; `None` for one that
     /// cannot be fetched.
     pub fn fetch_command(&self, data: &Path) -> Option<String> {
-        let (kind, path) = (self.kind(), self.path()?);
+        let kind = self.kind();
+        let path = self.path()?;
         if usual_path(kind, data)? == path {
             return Some(format!("bakeoff data fetch {kind}"));
         }

@@ -1,4 +1,4 @@
-//! What a worker computes on: processors or a GPU.
+//! Device of a worker: processors or a GPU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use std::str::FromStr;
 pub(crate) const FORMS: &str =
     "`cpu`, `cuda` for a GPU of each worker's own, or `cuda:0` for one that they share";
 
-/// What the workers of a machine compute on.
+/// Device that the workers of a machine compute on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Device {
-    /// Its processors.
+    /// The processors of the machine.
     #[default]
     Cpu,
     /// Each a GPU of its own: the first worker of the machine `cuda:0`, the next `cuda:1`.

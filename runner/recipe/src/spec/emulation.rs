@@ -1,4 +1,4 @@
-//! What a run pretends about its surroundings: a slower network, a stated step time, ranks that are slow.
+//! Emulated surroundings of a run: a slower network, a stated step time, ranks that are slow.
 //! Descriptions only; the `strategies` crate makes them happen, and every page says that they did.
 
 use crate::spec::family::family;
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a run pretends. Nothing by default.
+/// Emulated conditions of a run; the default emulates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Emulation {
     /// The network between the ranks; `None` for the machine's own.
@@ -64,11 +64,11 @@ pub enum ComputeSplit {
     Measured,
     /// By these shares, which add up to 1; over the layers by their arithmetic.
     Given {
-        /// Forward pass and loss.
+        /// Share of the forward pass and the loss.
         forward: f64,
-        /// Backward pass.
+        /// Share of the backward pass.
         backward: f64,
-        /// Update, of the whole model.
+        /// Share of the update, which is of the whole model.
         update: f64,
     },
 }
@@ -78,9 +78,9 @@ pub enum ComputeSplit {
 pub struct Slow {
     /// Whose speed it is.
     pub whom: Whom,
-    /// What the time of every compute phase is multiplied by.
+    /// Factor by which the time of every compute phase is multiplied.
     pub compute: f64,
-    /// What the bandwidth of the card is divided by.
+    /// Divisor of the bandwidth of the rank's card.
     pub link: f64,
     /// Probability that a step is slowed down at all.
     pub probability: f64,
@@ -96,10 +96,10 @@ pub enum Whom {
     Random(u32),
 }
 
-/// What a rank may be silent for: messages there and back over the slowest card, and steps of the slowest rank.
+/// Causes of a rank's silence: messages both ways over the slowest card, and steps of the slowest rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Silence {
-    /// Messages each way.
+    /// Messages in each direction, one for each rank.
     pub ranks: u32,
     /// Steps without a message.
     pub steps: u64,
@@ -125,7 +125,8 @@ impl Emulation {
         let Silence { ranks, steps, bytes } = silence;
         let most =
             |factor: fn(&Slow) -> f64| self.slow.iter().map(factor).fold(1.0, |a: f64, b| a * b.max(1.0));
-        let (compute, link) = (most(|slow| slow.compute), most(|slow| slow.link));
+        let compute = most(|slow| slow.compute);
+        let link = most(|slow| slow.link);
         let travelling = self.network.map_or(0.0, |network| {
             let one = network.latency.as_secs_f64() + bytes as f64 * link / network.bandwidth.max(1) as f64;
             2.0 * f64::from(ranks) * one

@@ -112,7 +112,6 @@ mod tests {
     use super::*;
 
     family! {
-        /// For this test.
         enum Fruit {
             RedApple = "red-apple": "An apple.",
             Pear = "pear": "A pear.",

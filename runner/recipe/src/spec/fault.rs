@@ -1,5 +1,5 @@
-//! What a recipe lets go wrong: ranks that are killed, paused or slowed down at a step, and links between them that carry nothing
-//! from a step on.
+//! Faults that a recipe asks for: ranks that are killed, paused or slowed down at a step, and links between them that
+//! carry nothing from a step on.
 
 use crate::spec::family::family;
 use crate::spec::lost_with_link::{LostWithLink, UsedLinks};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 family! {
-    /// What happens to a rank.
+    /// The faults that a recipe can name.
     pub enum FaultKind {
         Kill = "kill": "Its process is killed (SIGKILL).",
         Pause = "pause": "Its process is stopped (SIGSTOP), and continues (SIGCONT) after `for`; without `for` it never does.",
@@ -20,18 +20,18 @@ family! {
     }
 }
 
-/// What goes wrong with one rank, and when.
+/// A fault of one rank, and the step at which it strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedFault {
     /// The rank, from 0.
     pub rank: u32,
     /// At the beginning of this step of the rank, from 1.
     pub step: u64,
-    /// What happens then.
+    /// Effect of the fault on the rank.
     pub action: FaultAction,
 }
 
-/// What happens to a rank at a step.
+/// Effect of a fault on a rank from a step on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FaultAction {
@@ -44,7 +44,7 @@ pub enum FaultAction {
     },
     /// Its computing is slow from this step on.
     Slow {
-        /// What the time of every compute phase is multiplied by.
+        /// Factor by which the time of every compute phase is multiplied.
         compute: f64,
         /// The first step that is as fast as before; `None` if there is none.
         until: Option<u64>,
@@ -83,7 +83,7 @@ impl FaultAction {
         }
     }
 
-    /// What happened, without rank and step.
+    /// The action in the past tense, without rank and step: `was killed`.
     fn past(self) -> String {
         match self {
             Self::Kill => "was killed".to_owned(),
@@ -96,7 +96,7 @@ impl FaultAction {
 }
 
 impl PlannedFault {
-    /// What the computing of a step is multiplied by.
+    /// Factor of the time that a step's computing takes; 1 where the fault does not slow it down.
     pub fn slowdown(&self, step: u64) -> f64 {
         match self.action {
             FaultAction::Slow { compute, until }
@@ -116,7 +116,7 @@ impl PlannedFault {
         self.action.unlinked().map(|peer| [self.rank, peer])
     }
 
-    /// What happened, once it has: `rank 2 was killed at the beginning of step 40, as the recipe says`.
+    /// Sentence on a fault that has struck: `rank 2 was killed at the beginning of step 40, as the recipe says`.
     pub fn struck(&self) -> String {
         let Self { rank, step, action } = self;
         format!("rank {rank} {} at the beginning of step {step}, as the recipe says", action.past())
@@ -167,7 +167,7 @@ impl RunSpec {
             )
     }
 
-    /// What the run loses with a link that the fault drops and that is known to carry something.
+    /// Part of the run that fails with the link that a fault drops; `None` where it is not known to carry messages.
     fn lost_by(&self, fault: &PlannedFault, used: &UsedLinks) -> Option<LostWithLink> {
         let link = fault.link().filter(|link| used.carries(*link) == Some(true))?;
         Some(self.lost_with_link(link))

@@ -13,19 +13,19 @@ pub const PADDING: u32 = 0;
 /// The token of whatever is not in the vocabulary.
 pub const UNKNOWN_TOKEN: u32 = 1;
 
-/// What a recipe says of the files.
+/// Settings of a recipe for reading the files of labelled texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LabelledTextForm {
     /// Whether the first record of each file names its columns.
     pub header: bool,
-    /// What a token is.
+    /// Unit that counts as one token: a byte, a character or a word.
     pub unit: TextTokens,
     /// How many of the most frequent tokens of the training file have a number of their own, at most.
     pub most: u32,
 }
 
-/// What was found in the files.
+/// Counts found in the files of labelled texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LabelledTextSize {
@@ -35,7 +35,7 @@ pub struct LabelledTextSize {
     pub test: u32,
     /// Different labels of the training file.
     pub classes: u32,
-    /// Tokens are below it: those with a number of their own, and [`SPECIAL_TOKENS`].
+    /// Size of the vocabulary: tokens with a number of their own, and [`SPECIAL_TOKENS`]; tokens are below it.
     pub vocabulary: u32,
 }
 
@@ -47,7 +47,7 @@ pub struct LabelledTextProfile {
     pub form: LabelledTextForm,
     /// Tokens of a sample: longer texts are cut behind them, shorter ones padded.
     pub context: u32,
-    /// What was found.
+    /// Counts found in the files.
     pub size: LabelledTextSize,
 }
 
@@ -57,7 +57,7 @@ impl LabelledTextSize {
 }
 
 impl LabelledTextProfile {
-    /// What a model needs to know of them.
+    /// Shape of a sample, number of classes and kind of target, as a model needs them.
     pub(crate) fn of_samples(&self) -> DatasetProfile {
         DatasetProfile {
             input: Shape::Tokens(self.context as usize, self.size.vocabulary as usize),

@@ -10,9 +10,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// A flat vector.
+    /// A flat vector of this number of values.
     Flat(usize),
-    /// Channels, rows, columns.
+    /// An image: channels, rows, columns.
     Image(usize, usize, usize),
     /// A piece of a text: its length, and the size of the vocabulary that its tokens are numbers of.
     Tokens(usize, usize),
@@ -144,7 +144,7 @@ pub enum Layer {
         kernel: usize,
         /// Step of the window.
         stride: usize,
-        /// What the image is widened by on each side, with values that are never the largest; at most half of the window.
+        /// Rows and columns added on each side, with values that are never the largest; at most half of the window.
         #[serde(default, skip_serializing_if = "is_zero")]
         padding: usize,
         /// Whether a last window reaches over the end where the stride leaves a remainder; it begins inside of the image.
@@ -178,7 +178,7 @@ pub enum Layer {
         size: usize,
         /// Factor of the mean of their squares.
         alpha: f32,
-        /// Exponent.
+        /// Exponent of the divisor.
         beta: f32,
         /// The constant that is added to the sum.
         k: f32,
@@ -196,13 +196,13 @@ pub enum Layer {
         /// The layers of each row, at least one row; an empty one passes the input on. No dropout and no block in them.
         branches: Vec<Vec<Layer>>,
     },
-    /// max(x, 0).
+    /// The larger of each value and zero.
     Relu,
-    /// E\[token\] + P\[position\].
+    /// A vector for each token, plus one for its position: E\[token\] + P\[position\].
     Embedding {
         /// Values at each position.
         width: usize,
-        /// Whether there is a P.
+        /// Whether vectors of positions are added.
         #[serde(default = "positioned", skip_serializing_if = "is_positioned")]
         positions: bool,
     },
@@ -294,7 +294,7 @@ fn is_zero(padding: &usize) -> bool {
 }
 
 impl Layer {
-    /// The recipe's `kind`.
+    /// Kind of the layer, without its settings.
     pub fn kind(&self) -> LayerKind {
         match self {
             Self::Linear { .. } => LayerKind::Linear,

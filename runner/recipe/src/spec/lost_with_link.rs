@@ -8,19 +8,19 @@ use std::time::Duration;
 /// slow.
 pub const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// What a run loses with a link on which it depends.
+/// Part of a run that fails with a link on which it depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostWithLink {
     /// Nothing else: both ends go on, each without the other.
     Link,
     /// The worker at one end, whose server is at the other.
     Worker(u32),
-    /// Itself.
+    /// The run as a whole.
     Run,
 }
 
 impl Strategy {
-    /// What a run loses with the link between two ranks that exchange messages, each with its role.
+    /// Part of a run that fails with the link between two ranks that exchange messages, each with its role.
     pub fn lost_with_link(&self, ends: [(u32, Role); 2]) -> LostWithLink {
         match (self.kind().profile().pace, ends) {
             (StepPace::Own, [(_, Role::Worker), (_, Role::Worker)]) => LostWithLink::Link,
@@ -36,7 +36,7 @@ impl Strategy {
 }
 
 impl RunSpec {
-    /// What the run loses with the link between two of its ranks, if they exchange messages.
+    /// Part of the run that fails with the link between two of its ranks, if they exchange messages.
     pub(crate) fn lost_with_link(&self, link: [u32; 2]) -> LostWithLink {
         self.strategy.lost_with_link(link.map(|rank| (rank, self.role(rank))))
     }
@@ -79,7 +79,7 @@ impl UsedLinks<'_> {
         }
         match link.map(|rank| self.spec.role(rank)) {
             [Role::Worker, Role::Worker] => self.workers_exchange(one as usize, other as usize),
-            // What servers tell each other, they tell one of them.
+            // Messages between servers all go to one of them.
             [Role::Server, Role::Server] => None,
             // A tree joins the master of synchronous elastic averaging with some of its workers.
             [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => {

@@ -40,7 +40,7 @@ impl Metric {
     /// Of this number of classes five are half, and that a class is among them says little.
     pub const FEW_CLASSES: usize = 10;
 
-    /// Every metric.
+    /// Every metric, in the order of the variants.
     pub const ALL: [Self; 9] = [
         Self::TestAccuracy,
         Self::TestLoss,
@@ -201,7 +201,7 @@ impl TargetMetric {
     }
 }
 
-/// What a run is after.
+/// Value of a metric that a run is to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// Its value is held against the threshold after each evaluation.

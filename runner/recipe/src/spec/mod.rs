@@ -1,4 +1,4 @@
-//! What a run is: the typed, serialisable description that reaches its workers, and the families of names in it.
+//! Description of a run: typed and serialisable, as it reaches the workers; and the families of names in it.
 
 pub(crate) mod architecture;
 pub(crate) mod arrays;

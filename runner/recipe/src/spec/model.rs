@@ -143,14 +143,14 @@ pub struct WeightedLayer<'a> {
 }
 
 impl WeightedLayer<'_> {
-    /// Number of weights.
+    /// Number of weights in all its tensors.
     pub fn size(&self) -> usize {
         self.parameters.iter().map(Parameter::size).sum()
     }
 }
 
 impl Model {
-    /// The recipe's `kind`.
+    /// Name of the model; `torchscript` for a file.
     pub fn kind(&self) -> ModelKind {
         match self {
             Self::Layers(model) => model.kind,
@@ -171,7 +171,7 @@ impl Model {
         self.weighted_layers().into_iter().flat_map(|layer| layer.parameters)
     }
 
-    /// Number of weights.
+    /// Number of weights that are trained.
     pub fn parameters(&self) -> usize {
         self.tensors().map(Parameter::size).sum()
     }
@@ -264,7 +264,8 @@ impl LayeredModel {
     /// with weights belong to that.
     pub fn weighted_layers(&self) -> Vec<WeightedLayer<'_>> {
         let mut weighted: Vec<WeightedLayer<'_>> = Vec::new();
-        let (mut before, mut back_before) = (0, 0);
+        let mut before = 0;
+        let mut back_before = 0;
         for PlacedLayer { name, layer, parameters, flops, .. } in &self.layers {
             let back = match layer {
                 Layer::Frozen { .. } if weighted.is_empty() => 0,

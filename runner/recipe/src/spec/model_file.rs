@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<RunSpec>(&spec.canonical()).expect("it is a specification"), spec);
         let layers = RunSpec::sample(2);
         assert_eq!(serde_json::from_str::<RunSpec>(&layers.canonical()).expect("so is this"), layers);
-        // What plans say that were stored before there were files.
+        // Form of plans that were stored before there were model files.
         assert!(
             layers.canonical().starts_with(r#"{"model":{"kind":"sequential","input":"#),
             "{}",

@@ -43,19 +43,19 @@ struct PartitionedLayer {
 pub enum Stage {
     /// A layer with weights; each rank of a group holds all of it, or some of its outputs.
     Layer {
-        /// Its number.
+        /// Position among the layers with weights, from 0.
         layer: usize,
         /// Whether its outputs are split.
         split: bool,
     },
     /// Rows of the batch travel to the other ranks of the group.
     Modulo {
-        /// Values per row.
+        /// Values of one row of the batch.
         width: usize,
     },
     /// Columns of the outputs travel to the other ranks of the group.
     Shard {
-        /// Values per row, of all ranks together.
+        /// Values of one row, of all ranks together.
         width: usize,
         /// Whether gradients travel back. They do not where the layer above is whole: each rank has the gradient of all
         /// columns.
@@ -121,7 +121,8 @@ impl ModelPartition {
         if !self.split.contains(&layer) {
             return 0..outputs;
         }
-        let (length, longer) = (outputs / self.parts, outputs % self.parts);
+        let length = outputs / self.parts;
+        let longer = outputs % self.parts;
         let begin = part * length + part.min(longer);
         begin..begin + length + usize::from(part < longer)
     }
@@ -158,7 +159,7 @@ impl ModelPartition {
         self.spans(part).iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// The transformed network.
+    /// Stages of the transformed network, in the order of the forward pass.
     pub fn stages(&self) -> Vec<Stage> {
         let mut stages = Vec::with_capacity(2 * self.layers.len());
         for (number, layer) in self.layers.iter().enumerate() {
@@ -209,7 +210,7 @@ impl ModelPartition {
     }
 }
 
-/// Joins neighbours.
+/// Appends a span, joined with the last one where it begins at that one's end.
 fn push(spans: &mut Vec<Range<usize>>, span: Range<usize>) {
     match spans.last_mut() {
         Some(last) if last.end == span.start => last.end = span.end,

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// A machine.
+/// A machine that ranks of a run may use, and how the driver and other machines reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Its name in the recipe; `local` is the driver's own.
     pub name: String,
-    /// Workers that fit.
+    /// Number of workers that it has room for.
     pub slots: u32,
     /// How the driver reaches it.
     #[serde(default, skip_serializing_if = "Access::is_local")]
@@ -33,7 +33,7 @@ pub struct Node {
     /// The folder of libtorch's libraries; without it, the driver's are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libtorch: Option<PathBuf>,
-    /// What its workers compute on.
+    /// Device that its workers compute on.
     // Absent for the CPU, so that earlier runs keep their identity.
     #[serde(default, skip_serializing_if = "Device::is_cpu")]
     pub device: Device,
@@ -51,7 +51,7 @@ pub enum Access {
     Local,
     /// Through the user's `ssh`.
     Ssh {
-        /// What `ssh` is called with: a name, an alias, or `user@name`.
+        /// Destination that `ssh` is called with: a name, an alias, or `user@name`.
         login: String,
         /// Its port; without it, as `ssh` is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,9 +125,9 @@ impl Tunnel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u16, u16)", into = "(u16, u16)")]
 pub struct PortRange {
-    /// At least 1.
+    /// First port, at least 1.
     pub first: u16,
-    /// At least `first`.
+    /// Last port, included; at least `first`.
     pub last: u16,
 }
 

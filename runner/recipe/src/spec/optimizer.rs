@@ -43,7 +43,7 @@ pub enum UpdateRule {
     Sgd,
     /// SGD with Nesterov's momentum.
     Nesterov,
-    /// AdamW.
+    /// Adam with decoupled weight decay.
     // In double precision: 1 - 0.999 in single precision is off by 1e-5 of itself.
     Adamw {
         /// Factor of the old moving mean of gradients, below 1.
@@ -53,7 +53,7 @@ pub enum UpdateRule {
         /// Added to the root of the second mean.
         epsilon: f64,
     },
-    /// LARS.
+    /// Layer-wise adaptive rate scaling.
     Lars {
         /// Length of a matrix's step at rate 1, as a share of the length of the matrix.
         trust: f64,
@@ -72,7 +72,7 @@ impl OptimizerSettings {
         Self { lr, momentum: 0.0, weight_decay: 0.0, clip: None, rule: UpdateRule::Sgd }
     }
 
-    /// The recipe's `kind`.
+    /// Kind of the optimizer; SGD with Nesterov's momentum counts as SGD.
     pub fn kind(&self) -> OptimizerKind {
         match self.rule {
             UpdateRule::Sgd | UpdateRule::Nesterov => OptimizerKind::Sgd,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What there is in a folder of pictures.
+/// Counts of a folder of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureCounts {
     /// Pictures to train on.
@@ -20,9 +20,9 @@ pub struct PictureCounts {
 pub struct PictureProfile {
     /// Training samples, held-out ones included.
     pub train: u32,
-    /// Test samples.
+    /// Number of test samples.
     pub test: u32,
-    /// Labels are below it.
+    /// Number of classes; labels are below it.
     pub classes: u32,
     /// Pixels of the shorter side, to which each picture is scaled.
     pub resize: u32,
@@ -37,7 +37,7 @@ impl PictureProfile {
         Self { train, test, classes, resize, crop }
     }
 
-    /// The counts alone.
+    /// Counts of the folder, without scaling and cutting.
     pub const fn counts(self) -> PictureCounts {
         PictureCounts { train: self.train, test: self.test, classes: self.classes }
     }

@@ -20,7 +20,7 @@ impl Parameter {
         (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
     }
 
-    /// Number of weights.
+    /// Number of weights in the tensor.
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }
@@ -31,11 +31,11 @@ impl Parameter {
 pub struct PlacedLayer {
     /// `conv1`, `relu3`: the kind and its position among its kind, from 1; in a block after the block's name and a dot.
     pub name: String,
-    /// What it does.
+    /// The layer as it is described, without its place.
     pub layer: Layer,
-    /// What goes in.
+    /// Shape of one example that comes in.
     pub input: Shape,
-    /// What comes out.
+    /// Shape of one example that comes out.
     pub output: Shape,
     /// Its weights, in the order in which they lie in the flat vector.
     pub parameters: Vec<Parameter>,

@@ -15,7 +15,8 @@ impl Cluster {
                     .filter(move |(_, placement)| placement.role == role && placement.node as usize == index);
                 there.map(|(rank, _)| rank).collect::<Vec<_>>()
             };
-            let (workers, servers) = (ranks(Role::Worker), ranks(Role::Server));
+            let workers = ranks(Role::Worker);
+            let servers = ranks(Role::Server);
             let mut parts = Vec::new();
             if !workers.is_empty() {
                 parts.push(format!("{}{}", numbered("worker", &workers), self.gpus_in_words(&workers)));

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Nothing is run.
+    /// The recipe is refused, and nothing runs.
     Error,
-    /// It is run, and worth knowing.
+    /// The recipe runs, and the problem is worth knowing.
     Warning,
 }
 
@@ -17,7 +17,7 @@ pub enum Severity {
 pub struct Place {
     /// The file as the user named it, or `<command line>`.
     pub file: String,
-    /// Line, from 1.
+    /// Line where it begins, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
@@ -32,7 +32,7 @@ pub struct Place {
 /// How many of the planned runs a problem touches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Affected {
-    /// Runs touched.
+    /// Number of runs that the problem touches.
     pub runs: u64,
     /// Runs of the whole plan.
     pub of: u64,
@@ -45,7 +45,7 @@ pub struct Affected {
 pub struct Problem {
     /// `R012`; `bakeoff explain R012` says more.
     pub code: String,
-    /// Error or warning.
+    /// Whether it keeps the recipe from running.
     pub severity: Severity,
     /// The cause in one sentence.
     pub title: String,
@@ -55,7 +55,7 @@ pub struct Problem {
     pub notes: Vec<String>,
     /// Which runs it touches, where it depends on that.
     pub affected: Option<Affected>,
-    /// What to do.
+    /// Advice on how to mend it; `None` where there is none.
     pub cure: Option<String>,
     /// The name that was probably meant.
     pub suggestion: Option<String>,

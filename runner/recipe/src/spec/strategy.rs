@@ -27,17 +27,17 @@ pub enum Strategy {
     },
     /// Asynchronous parameter server with momentum.
     AsyncMsgd {
-        /// Of the server's one velocity.
+        /// Momentum of the server's one velocity.
         momentum: f32,
-        /// As for [`Strategy::AsyncSgd`].
+        /// How many workers the server serves at a time.
         #[serde(default = "Serve::stored")]
         serve: Serve,
-        /// As for [`Strategy::AsyncSgd`].
+        /// Steps by which a worker may be ahead of the slowest one; `None` for no bound.
         staleness_bound: Option<u64>,
     },
     /// Asynchronous parameter server without locks.
     HogwildSgd {
-        /// As for [`Strategy::AsyncSgd`].
+        /// Steps by which a worker may be ahead of the slowest one; `None` for no bound.
         staleness_bound: Option<u64>,
     },
     /// All-reduce in a pipeline: communication overlaps the next steps.
@@ -57,25 +57,25 @@ pub enum Strategy {
     },
     /// Local SGD whose averages are steps of an outer optimizer with momentum.
     Slowmo {
-        /// As for [`Strategy::LocalSgd`].
+        /// Local steps from one average to the next.
         period: u64,
-        /// Of the outer optimizer.
+        /// Momentum of the outer optimizer.
         slow_momentum: f32,
-        /// Of the outer optimizer, as a multiple of the learning rate.
+        /// Rate of the outer optimizer, as a multiple of the learning rate.
         slow_lr: f32,
     },
     /// Gossip: each worker averages with its neighbours in every step.
     DPsgd {
-        /// Who its neighbours are.
+        /// Graph that gives each worker its neighbours.
         topology: Topology,
-        /// What comes first.
+        /// Whether models are mixed before or after the gradient step.
         order: MixOrder,
     },
     /// Gossip without waiting: pairs average whenever they are ready.
     AdPsgd {
-        /// Who may average with whom.
+        /// Graph of the pairs that may average.
         topology: Topology,
-        /// How often a pair does.
+        /// How often a pair averages.
         averaging: Averaging,
     },
     /// Gossip over a directed graph: stochastic gradient push.
@@ -89,49 +89,49 @@ pub enum Strategy {
     },
     /// Elastic averaging, first come, first served.
     EasgdAsync {
-        /// As for [`Strategy::EasgdOriginal`].
+        /// How far worker and centre go towards each other.
         moving_rate: MovingRate,
         /// Local steps from one exchange with the centre to the next.
         period: u64,
-        /// As for [`Strategy::AsyncSgd`].
+        /// How many workers the server serves at a time.
         #[serde(default = "Serve::stored")]
         serve: Serve,
     },
-    /// The same with momentum on the workers.
+    /// [`Strategy::EasgdAsync`] with momentum on the workers.
     MeasgdAsync {
-        /// As for [`Strategy::EasgdOriginal`].
+        /// How far worker and centre go towards each other.
         moving_rate: MovingRate,
-        /// Of each worker's velocity.
+        /// Momentum of each worker's velocity.
         momentum: f32,
-        /// As for [`Strategy::EasgdAsync`].
+        /// Local steps from one exchange with the centre to the next.
         period: u64,
-        /// As for [`Strategy::AsyncSgd`].
+        /// How many workers the server serves at a time.
         #[serde(default = "Serve::stored")]
         serve: Serve,
     },
     /// Elastic averaging without locks.
     EasgdHogwild {
-        /// As for [`Strategy::EasgdOriginal`].
+        /// How far worker and centre go towards each other.
         moving_rate: MovingRate,
-        /// As for [`Strategy::EasgdAsync`].
+        /// Local steps from one exchange with the centre to the next.
         period: u64,
     },
     /// Elastic averaging of all workers at once.
     EasgdSync {
-        /// As for [`Strategy::EasgdOriginal`].
+        /// How far worker and centre go towards each other.
         moving_rate: MovingRate,
         /// Where the centre is, and what overlaps: the same weights in all three.
         variant: SyncVariant,
     },
     /// Elastic averaging with momentum and a communication period.
     Eamsgd {
-        /// As for [`Strategy::EasgdOriginal`].
+        /// How far worker and centre go towards each other.
         moving_rate: MovingRate,
-        /// As for [`Strategy::MeasgdAsync`].
+        /// Momentum of each worker's velocity.
         momentum: f32,
-        /// As for [`Strategy::EasgdAsync`].
+        /// Local steps from one exchange with the centre to the next.
         period: u64,
-        /// As for [`Strategy::AsyncSgd`].
+        /// How many workers the server serves at a time.
         #[serde(default = "Serve::stored")]
         serve: Serve,
         /// Whether gradients are those of the weights after the velocity's next move.
@@ -163,7 +163,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The recipe's `kind`.
+    /// Kind of the strategy, without its settings.
     pub fn kind(&self) -> StrategyKind {
         match self {
             Self::PsSync => StrategyKind::PsSync,
@@ -384,9 +384,12 @@ mod tests {
 
     #[test]
     fn only_workers_that_no_rank_waits_for_can_be_spared_and_never_all() {
-        let (staleness_bound, serve) = (Some(1), Serve::One);
+        let staleness_bound = Some(1);
+        let serve = Serve::One;
         let moving_rate = MovingRate::Fixed(0.1);
-        let (topology, period, momentum) = (Topology::Ring, 2, 0.5);
+        let topology = Topology::Ring;
+        let period = 2;
+        let momentum = 0.5;
         let sync = |variant| Strategy::EasgdSync { moving_rate, variant };
         for (strategy, spare) in [
             (Strategy::PsSync, 0),

@@ -18,7 +18,7 @@ family! {
 }
 
 impl Serve {
-    /// What servers did before it was a choice: a stored specification without it means this.
+    /// Way of serving before there was a choice: a stored specification that names none means this.
     pub(super) fn stored() -> Self {
         Self::All
     }

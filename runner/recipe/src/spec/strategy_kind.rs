@@ -75,7 +75,7 @@ pub struct Profile {
     pub models: Replicas,
     /// Through what the workers exchange.
     pub exchange: ExchangeThrough,
-    /// What travels while training.
+    /// Vectors that travel while training.
     pub sends: Sends,
     /// How much of the model a worker computes.
     pub share: ModelShare,
@@ -131,12 +131,12 @@ pub enum ExchangeThrough {
     Neighbours,
 }
 
-/// What travels while training.
+/// Vectors that travel while training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sends {
-    /// Gradients only.
+    /// Gradients, and no weights.
     Gradients,
-    /// Weights only.
+    /// Weights, and no gradients.
     Weights,
     /// Gradients to a server, weights back.
     Both,
@@ -223,7 +223,7 @@ impl StrategyKind {
         }
     }
 
-    /// What others need to know of the strategy.
+    /// Properties of the strategy that other parts need, the same for all of its settings.
     pub const fn profile(self) -> Profile {
         match self {
             Self::PsSync => {

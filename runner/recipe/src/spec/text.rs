@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 family! {
-    /// What the tokens of a text are.
+    /// Unit that counts as one token of a text.
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum TextTokens {
@@ -21,12 +21,12 @@ family! {
     }
 }
 
-/// What there is to know of a text before it is cut.
+/// Size of a text before it is cut into samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextSize {
     /// Bytes or characters of the whole file.
     pub tokens: u64,
-    /// Tokens are below it.
+    /// Size of the vocabulary; tokens are numbers below it.
     pub vocabulary: u32,
 }
 
@@ -34,13 +34,13 @@ pub struct TextSize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TextProfile {
-    /// What a token is.
+    /// Unit that counts as one token: a byte or a character.
     pub unit: TextTokens,
     /// Tokens of a sample, each of which has the next one as its target.
     pub context: u32,
     /// Tokens of the file.
     pub tokens: u64,
-    /// Tokens are below it.
+    /// Size of the vocabulary; tokens are numbers below it.
     pub vocabulary: u32,
     /// Training samples, held-out ones included: the first windows of the text.
     pub train: u32,

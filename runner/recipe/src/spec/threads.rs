@@ -16,7 +16,7 @@ pub struct Threads {
     pub evaluate_at_once: bool,
 }
 
-/// What a run has that was planned before plans divided cores.
+/// Threads of a run that was planned before plans divided cores.
 impl Default for Threads {
     fn default() -> Self {
         Self { worker: 1, evaluator: 1, evaluate_at_once: false }
@@ -138,7 +138,6 @@ impl Ranks {
         Self { workers, servers: cluster.ranks() - workers }
     }
 
-    /// All of them.
     pub(crate) fn all(self) -> u32 {
         self.workers.saturating_add(self.servers)
     }
@@ -173,7 +172,7 @@ mod tests {
             let ranks = Ranks { workers, servers };
             let divided = Threads::divide(ranks, cores, stops, None);
             assert_eq!(divided, expected, "{workers} + {servers} ranks, {cores} cores, {stops}");
-            // What was decided can be written down.
+            // The decided threads divide the cores in the same way when a recipe gives them.
             assert_eq!(Threads::divide(ranks, cores, stops, Some(worker)), expected);
         }
     }

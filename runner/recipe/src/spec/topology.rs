@@ -119,8 +119,8 @@ impl Graph {
         Mixing { rows }
     }
 
-    /// What one averaging of a pair is on average, where each active rank is as often the one that asks, and asks
-    /// each neighbour as often.
+    /// Expected mixing matrix of one averaging of a pair, where all active ranks ask equally often, and each asks
+    /// all of its neighbours equally often.
     pub fn pair_mixing(&self) -> Mixing {
         let n = self.ranks();
         let active: Vec<usize> =
@@ -290,7 +290,8 @@ mod tests {
     fn matrices_are_symmetric_and_sum_to_one_and_contract() {
         for (name, graph) in graphs() {
             for mixing in [graph.mixing(), graph.pair_mixing()] {
-                let (rows, n) = (mixing.rows(), graph.ranks());
+                let rows = mixing.rows();
+                let n = graph.ranks();
                 for i in 0..n {
                     assert!(close(rows[i].iter().sum(), 1.0), "{name}: row {i}");
                     assert!(close(rows.iter().map(|row| row[i]).sum(), 1.0), "{name}: column {i}");

@@ -63,14 +63,16 @@ impl Epoch {
 
     /// Samples of all ranks together after `steps` steps.
     pub fn samples_after(self, steps: u64) -> u64 {
-        let (epochs, within) = (steps / self.steps(), steps % self.steps());
+        let epochs = steps / self.steps();
+        let within = steps % self.steps();
         let whole = epochs.saturating_mul(self.training_samples);
         whole.saturating_add(within.saturating_mul(self.batch()))
     }
 
     /// Steps that are over when all ranks together have used `samples` samples.
     pub fn steps_within(self, samples: u64) -> u64 {
-        let (epochs, rest) = (samples / self.training_samples.max(1), samples % self.training_samples.max(1));
+        let epochs = samples / self.training_samples.max(1);
+        let rest = samples % self.training_samples.max(1);
         epochs.saturating_mul(self.steps()).saturating_add(rest / self.batch())
     }
 
@@ -133,7 +135,7 @@ pub struct Training {
     // Absent where it says nothing, so that earlier runs keep their identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Extent>,
-    /// What the run is after.
+    /// Value of a metric that the run is to reach; `None` for none.
     pub target: Option<Target>,
 }
 
@@ -169,7 +171,7 @@ family! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", try_from = "StoredScale")]
 pub enum LrScale {
-    /// It does not.
+    /// The rate is as written for every batch.
     #[default]
     None,
     /// It is multiplied by the global batch divided by this one; a warm-up starts at the rate of this one (Goyal et al.,
@@ -211,7 +213,7 @@ impl TryFrom<StoredScale> for LrScale {
 }
 
 impl LrScale {
-    /// What the rate of a `global_batch` is multiplied by.
+    /// Factor of the learning rate in a run with this global batch.
     pub fn factor(self, global_batch: u32) -> f64 {
         match self {
             Self::None => 1.0,
@@ -234,20 +236,20 @@ family! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LrShape {
-    /// It does not.
+    /// The rate stays as written.
     Constant,
     /// It is multiplied by `factor` each time `every` has passed, counted from the start of training.
     Step {
-        /// How often.
+        /// Length between two changes.
         every: Extent,
-        /// By how much.
+        /// Factor of each change.
         factor: f32,
     },
     /// It is multiplied by `factor` at each of these points, counted from the start of training.
     Milestones {
-        /// Where, in any order.
+        /// Points of change, in any order.
         at: Vec<Extent>,
-        /// By how much.
+        /// Factor of each change.
         factor: f32,
     },
     /// It falls along half a cosine.

@@ -31,7 +31,7 @@ impl Dimension {
     }
 }
 
-/// What a dimension multiplies.
+/// Arms or conditions that a dimension multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The arms of one strategy.
@@ -47,7 +47,7 @@ pub(crate) struct Axis {
     pub(crate) path: String,
     /// The path's parts: a strategy's name may have dots.
     pub(crate) segments: Vec<String>,
-    /// For labels: `depth`.
+    /// Name in labels: `depth`.
     pub(crate) short: String,
     pub(crate) span: Span,
     pub(crate) points: Vec<Point>,
@@ -92,7 +92,7 @@ impl Axis {
     }
 }
 
-/// Reads `[sweep]`.
+/// Reader of the axes of `[sweep]`, which collects the problems that it finds.
 pub(crate) struct AxisReader<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) findings: &'a mut Vec<Finding>,
@@ -141,7 +141,8 @@ impl AxisReader<'_> {
         let mut axes = Vec::new();
         self.walk(table, &mut Vec::new(), &mut axes);
         let first = axes.first()?;
-        let (length, scope) = (first.points.len(), first.scope);
+        let length = first.points.len();
+        let scope = first.scope;
         for axis in &axes {
             if axis.points.len() != length {
                 self.findings.push(
@@ -273,17 +274,21 @@ impl AxisReader<'_> {
     pub(super) fn with_one_point(&mut self, axis: &Axis, item: &Item, span: Span) -> Option<Axis> {
         let point = self.point(axis.key, axis.key.key().path, item)?;
         let Axis { path, segments, short, scope, key, .. } = axis;
-        let (path, segments, short) = (path.clone(), segments.clone(), short.clone());
+        let path = path.clone();
+        let segments = segments.clone();
+        let short = short.clone();
         Some(Axis { path, segments, short, span, points: vec![point], scope: *scope, key: *key })
     }
 
     fn point(&mut self, id: KeyId, path: &str, item: &Item) -> Option<Point> {
         let key = id.key();
-        let (text, toml) = (item.value.plain(), item.value.toml());
+        let text = item.value.plain();
+        let toml = item.value.toml();
         if !matches!(key.kind, Kind::Table) {
             return match read::leaf(key, item, self.sources) {
                 Ok(leaf) => {
-                    let (number, toml) = (leaf.number(), leaf.toml.clone());
+                    let number = leaf.number();
+                    let toml = leaf.toml.clone();
                     Some(Point {
                         text: leaf.text.clone(),
                         number,

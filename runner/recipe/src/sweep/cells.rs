@@ -23,7 +23,7 @@ use crate::{Cell, Cluster, Role, RunSpec, Threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// What makes two findings one: code, title and place. Each has the list of its cells.
+/// Identity of a finding: code, title and place. Equal ones are kept once, with the list of their cells.
 type Sameness = (&'static str, Box<str>, Option<Span>);
 
 pub(crate) struct CellBuilder<'a> {
@@ -83,12 +83,13 @@ impl<'a> CellBuilder<'a> {
         cells
     }
 
-    /// What was found, each with the runs that it touches where these are not all.
+    /// Findings of the cells, each with the runs that it touches where these are not all.
     pub(crate) fn findings(self, cells: &[Cell], repeats: u64) -> Vec<Finding> {
         let total = cells.iter().filter(|cell| cell.excluded.is_none()).count();
         let affected = |(mut finding, touched): (Finding, Vec<usize>)| {
             if touched.len() < total {
-                let (runs, of) = (touched.len() as u64 * repeats, total as u64 * repeats);
+                let runs = touched.len() as u64 * repeats;
+                let of = total as u64 * repeats;
                 finding.affected = Some(Box::new(Affected { runs, of, because: shared(cells, &touched) }));
             }
             finding
@@ -101,7 +102,7 @@ impl<'a> CellBuilder<'a> {
         self.collected.entry(key).or_insert_with(|| (finding, Vec::new())).1.push(cell);
     }
 
-    /// What the largest run of the cell's condition leaves to each process of any of its runs.
+    /// Threads that the largest run of the cell's condition leaves to each process of any of its runs.
     fn threads(&self, largest: &BTreeMap<String, Cluster>, draft: &Draft, spec: &RunSpec) -> Threads {
         let cluster = largest.get(&draft.condition).unwrap_or(&spec.cluster);
         let given = assign::THREADS.of(&draft.settings).map(|threads| threads as u32);
@@ -121,7 +122,8 @@ impl<'a> CellBuilder<'a> {
         let threads = spec.threads.worker;
         let loads = Load::of_nodes(&spec.cluster, self.machine.cores);
         let busiest = loads.iter().find(|load| load.ranks.workers.saturating_mul(threads) > load.cores)?;
-        let (workers, cores) = (busiest.ranks.workers, busiest.cores);
+        let workers = busiest.ranks.workers;
+        let cores = busiest.cores;
         spec.emulation.compute.is_none().then(|| {
             let (who, cure) = match threads {
                 1 => (format!("{workers} workers share"), "take as many workers as cores"),
@@ -167,8 +169,9 @@ impl<'a> CellBuilder<'a> {
 
     fn missing_data(&mut self, spec: &RunSpec, settings: &Settings) -> Option<Finding> {
         let source = &spec.dataset.source;
-        let (path, files) = (source.path()?, self.files);
-        // What cannot be fetched was looked at when the cell was resolved.
+        let path = source.path()?;
+        let files = self.files;
+        // A source that cannot be fetched was looked at when the cell was resolved.
         let command = source.fetch_command(&files.data_folder())?;
         let exists = *self.folders.entry(path.to_owned()).or_insert_with(|| files.exists(path));
         (!exists).then(|| {

@@ -1,4 +1,4 @@
-//! What inventories say of machines, over all cells of a plan.
+//! Descriptions of machines in inventories, over all cells of a plan.
 
 use crate::resolve::inventory::INVENTORY;
 use crate::sweep::recipe::Recipe;

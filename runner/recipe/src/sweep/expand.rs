@@ -157,7 +157,7 @@ fn axes<'a, 'b>(choice: &'b Choice<'a>) -> impl Iterator<Item = (&'a Axis, usize
     choice.iter().flat_map(|(dimension, value)| dimension.axes.iter().map(move |axis| (axis, *value)))
 }
 
-/// `workers=4 lr=0.1`.
+/// Label of a choice: `workers=4 lr=0.1`.
 fn words(choice: &Choice<'_>) -> String {
     let words: Vec<String> =
         axes(choice).map(|(axis, value)| format!("{}={}", axis.short, axis.points[value].text)).collect();

@@ -17,7 +17,7 @@ pub(crate) fn is_asked_for(settings: &Settings) -> bool {
     settings.given(RUNGS).or(settings.given(FACTOR)).is_some()
 }
 
-/// What a cell is compared under, and what it tries there.
+/// Condition under which a cell is compared, and the values that it tries there.
 pub(crate) struct Divided {
     pub(crate) condition: String,
     setting: Vec<AxisValue>,
@@ -47,7 +47,8 @@ pub(crate) fn search(
     cells: &mut Vec<Cell>,
     findings: &mut Vec<Finding>,
 ) -> Option<Search> {
-    let (rungs, factor) = (RUNGS.of(settings) as u32, FACTOR.of(settings) as u32);
+    let rungs = RUNGS.of(settings) as u32;
+    let factor = FACTOR.of(settings) as u32;
     let trials = divided.into_iter().enumerate().filter(|(cell, _)| cells[*cell].excluded.is_none());
     let trials = trials.map(|(cell, Divided { condition, setting })| Trial {
         cell,
@@ -94,12 +95,13 @@ fn part_of(length: Extent, part: u64) -> Extent {
     }
 }
 
-/// What of a recipe comes too late for the shortest rung: it would choose by trainings in which that has no part.
+/// Problems of settings that come too late for the shortest rung: it would choose by trainings without their effect.
 pub(crate) fn too_late(recipe: &Settings, settings: &Settings, spec: &RunSpec) -> Vec<Finding> {
     if !is_asked_for(recipe) {
         return Vec::new();
     }
-    let (rungs, factor) = (RUNGS.of(recipe) as u32, FACTOR.of(recipe));
+    let rungs = RUNGS.of(recipe) as u32;
+    let factor = FACTOR.of(recipe);
     let part = factor.saturating_pow(rungs);
     let lengths: Vec<Extent> =
         (1..=rungs).rev().map(|before| part_of(spec.train.length, factor.saturating_pow(before))).collect();

@@ -135,7 +135,8 @@ impl AxisReader<'_> {
         match entry.item.value {
             Value::Integer(number) if within.contains(&number) => Some(number),
             _ => {
-                let (least, most) = (within.start(), within.end());
+                let least = within.start();
+                let most = within.end();
                 let range = if *most == i64::MAX {
                     format!("at least {least}")
                 } else {

@@ -31,7 +31,7 @@ const BASELINE: Defaulted<bool> = Defaulted::flag("strategy.baseline");
 /// A recipe whose keys and values are known to be right, one by one.
 #[derive(Debug)]
 pub(crate) struct Recipe {
-    /// The top level.
+    /// Settings of the recipe's top level.
     pub(crate) settings: Settings,
     pub(crate) strategies: Vec<StrategySetting>,
     pub(crate) dimensions: Vec<Dimension>,
@@ -69,7 +69,7 @@ impl Recipe {
     }
 }
 
-/// One `[[strategy]]`.
+/// A `[[strategy]]` of the recipe, with its own settings.
 #[derive(Debug)]
 pub(crate) struct StrategySetting {
     /// Its `name`, else its kind.
@@ -83,7 +83,7 @@ pub(crate) struct StrategySetting {
     unreadable: BTreeSet<KeyId>,
 }
 
-/// One `[[sweep.exclude]]`.
+/// A condition whose cells are left out: a `[[sweep.exclude]]`, or by `--only`.
 #[derive(Debug)]
 pub(crate) struct Exclusion {
     pub(crate) when: Condition,
@@ -138,7 +138,7 @@ fn kinds<'a>(dimensions: impl Iterator<Item = &'a Dimension>, kind: KeyId) -> Ve
         .collect()
 }
 
-/// What `[sweep]` says.
+/// Parts of `[sweep]`, once they are read.
 #[derive(Default)]
 struct Varied {
     dimensions: Vec<Dimension>,
@@ -364,7 +364,8 @@ impl Reader<'_> {
 
     /// Whether a string is written letter by letter, without escapes.
     fn is_literal(&self, span: Span, text: &str) -> bool {
-        let (start, end) = (span.start as usize + 1, (span.end as usize).saturating_sub(1));
+        let start = span.start as usize + 1;
+        let end = (span.end as usize).saturating_sub(1);
         self.sources.text(span.source).get(start..end) == Some(text)
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The most files that a recipe is made of; more is a mistake.
 const MOST_FILES: usize = 64;
 
-/// What stands where other problems name a file.
+/// Name of the command line where other problems name a file.
 const COMMAND_LINE: &str = "<command line>";
 
 /// `key=value` of the command line.
@@ -154,7 +154,8 @@ impl<'a> Loader<'a> {
         else {
             return;
         };
-        let (source, offset) = (value_span.source, value_span.start as usize);
+        let source = value_span.source;
+        let offset = value_span.start as usize;
         let list = match parse::value(&value, source, offset) {
             Some(item) if matches!(item.value, Value::List(_)) => item,
             _ => {
@@ -181,7 +182,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// What the command line says about a key goes before the recipe's axis over it.
+    /// Removes the axis or the draws of a key that the command line gives; a key in lockstep with others is a problem.
     fn settle(&mut self, recipe: &mut Table, name: &str, span: Span) {
         if let Some(axes) = table_at(recipe, &["sweep", "axes"]) {
             remove_axis(axes, name);
@@ -385,7 +386,9 @@ fn varied(item: &Item, name: &str) -> Option<Span> {
 /// The parts between the commas that are not inside brackets, braces or quotes, with their offsets.
 fn pieces(text: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
-    let (mut start, mut depth, mut quote) = (0, 0_i32, None);
+    let mut start = 0;
+    let mut depth = 0_i32;
+    let mut quote = None;
     for (index, letter) in text.char_indices() {
         match (quote, letter) {
             (Some(open), _) if letter == open => quote = None,

@@ -1,4 +1,4 @@
-//! What was written: files, their trees, places in them, and the problems that point there.
+//! Written text: files, their trees, places in them, and the problems that point there.
 
 pub(crate) mod finding;
 pub(crate) mod load;

@@ -7,9 +7,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 /// How the parts of a drawing are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-    /// ANSI escape sequences.
+    /// Colours by ANSI escape sequences.
     Ansi,
-    /// Text alone.
+    /// Text without escape sequences.
     None,
 }
 

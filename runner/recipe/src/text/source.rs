@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// A place in one of the [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
-    /// Which text.
+    /// Number of the text among the [`Sources`].
     pub(crate) source: u32,
-    /// First byte.
+    /// Offset of the first byte in the text.
     pub(crate) start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub(crate) end: u32,
 }
 
@@ -43,7 +43,7 @@ impl Sources {
         self.list.get(source as usize).map_or("", |source| &source.text)
     }
 
-    /// What relative paths in a source are relative to.
+    /// Folder that relative paths in a source start from.
     pub(crate) fn folder(&self, source: u32) -> PathBuf {
         self.list.get(source as usize).map(|source| source.folder.clone()).unwrap_or_default()
     }

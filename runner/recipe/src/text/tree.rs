@@ -8,23 +8,18 @@ use crate::text::source::Span;
 pub(crate) struct Item {
     /// Where it is written.
     pub(crate) span: Span,
-    /// What it says.
     pub(crate) value: Value,
 }
 
-/// What a value says.
+/// A value of TOML.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
-    /// A whole number.
     Integer(i64),
-    /// Any other number.
     Float(f64),
-    /// `true` or `false`.
     Flag(bool),
     /// A value of which no recipe has a use: a date, or a whole number beyond 64 bits. What it is, in words.
     Foreign(&'static str),
-    /// An array.
     List(Vec<Item>),
     Table(Table),
 }
@@ -32,22 +27,19 @@ pub(crate) enum Value {
 /// Named values in the order in which they are written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// The values.
     pub(crate) entries: Vec<NamedItem>,
 }
 
-/// A named value.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedItem {
     pub(crate) name: String,
     /// Where the name is written.
     pub(crate) name_span: Span,
-    /// The value.
     pub(crate) item: Item,
 }
 
 impl Value {
-    /// What kind of value it is, with its article.
+    /// Type of the value for people, with its article: `a string`.
     pub(crate) fn describe(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string",
@@ -93,7 +85,7 @@ impl Value {
     }
 }
 
-/// What an empty list is for people.
+/// Text of an empty list for people.
 pub(crate) const NONE: &str = "none";
 
 /// A string as TOML.

@@ -21,7 +21,7 @@ pub(crate) enum Stricken {
 }
 
 impl FaultSetting {
-    /// What it means in a cluster: a fault of each rank; nothing where there is no such rank.
+    /// Faults that the entry means in a cluster, one for each rank; none where there is no such rank.
     pub(crate) fn among(&self, cluster: &Cluster) -> Vec<PlannedFault> {
         let Self { step, action, .. } = *self;
         let placements = (0_u32..).zip(&cluster.placements);

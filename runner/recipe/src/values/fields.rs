@@ -16,7 +16,8 @@ pub(crate) fn entries<T>(
     items: &[Item],
     one: impl Fn(&Item) -> Result<T, Vec<Finding>>,
 ) -> Result<Vec<T>, Vec<Finding>> {
-    let (mut read, mut problems) = (Vec::new(), Vec::new());
+    let mut read = Vec::new();
+    let mut problems = Vec::new();
     for item in items {
         match one(item) {
             Ok(entry) => read.push(entry),
@@ -40,7 +41,7 @@ pub(crate) fn without_misspelt(mut problems: Vec<Finding>) -> Vec<Finding> {
     problems
 }
 
-/// What was read; a problem is kept with the others of its entry.
+/// Value that was read; a problem is kept with the others of its entry.
 pub(crate) fn noted<T>(read: Result<T, Finding>, problems: &mut Vec<Finding>) -> Option<T> {
     read.map_err(|problem| problems.push(problem)).ok()
 }

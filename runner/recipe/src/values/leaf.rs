@@ -27,16 +27,16 @@ pub(crate) enum Typed {
     LayerRows(Vec<Vec<LayerSetting>>),
     Slow(Vec<SlowSetting>),
     Faults(Vec<FaultSetting>),
-    /// Bytes per second.
+    /// Rate in bytes per second.
     Bandwidth(u64),
-    /// Bytes.
+    /// Size as a number of bytes.
     Size(u64),
 }
 
 /// Where the seeds of the repeats come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seeds {
-    /// Counting up.
+    /// Consecutive seeds, of which this is the first.
     From(u64),
     List(Vec<u64>),
 }
@@ -62,7 +62,8 @@ impl Leaf {
 
     /// A name that no recipe wrote.
     pub(crate) fn name(name: &'static str) -> Arc<Self> {
-        let (text, toml) = (name.to_owned(), crate::text::tree::quote(name));
+        let text = name.to_owned();
+        let toml = crate::text::tree::quote(name);
         Arc::new(Self { typed: Typed::Choice(name), toml, text, span: None })
     }
 

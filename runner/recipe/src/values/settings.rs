@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Nothing but defaults.
+    /// Settings in which no key has a value of its own.
     pub(crate) fn new() -> Self {
         Self { given: vec![None; KEYS.len()] }
     }

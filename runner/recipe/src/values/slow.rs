@@ -22,7 +22,7 @@ pub(crate) enum Whose {
 }
 
 impl SlowSetting {
-    /// What the entry means in a cluster; nothing for the servers of one without.
+    /// Slow ranks that the entry means in a cluster; none for the servers of one without.
     pub(crate) fn among(&self, cluster: &Cluster) -> Vec<Slow> {
         let Self { compute, link, probability, .. } = *self;
         let slow = |whom| Slow { whom, compute, link, probability };

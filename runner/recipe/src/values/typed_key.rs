@@ -40,12 +40,12 @@ impl<T> Optional<T> {
         settings.get(self.key).and_then(|leaf| (self.value)(&leaf.typed))
     }
 
-    /// The whole path.
+    /// Whole path of the key: `train.optimizer.lr`.
     pub(crate) fn path(&self) -> &'static str {
         self.key.key().path
     }
 
-    /// The last part of the path.
+    /// Last part of the path: `lr`.
     pub(crate) fn name(&self) -> &'static str {
         self.key.key().name()
     }

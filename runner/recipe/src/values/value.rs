@@ -58,7 +58,7 @@ pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
     }
 }
 
-/// What a kind of value looks like, for people.
+/// Form of a kind of value, for people.
 pub(crate) fn expected(kind: &Kind) -> &'static str {
     match kind {
         Kind::Table => "a table",
@@ -133,7 +133,7 @@ fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed,
     })
 }
 
-/// What a number must be besides, where it is none.
+/// Words that ask for a finite number, in front of the range; empty where the number is finite.
 fn finite(number: f64) -> &'static str {
     if number.is_finite() { "" } else { "a finite number " }
 }
@@ -207,7 +207,7 @@ fn available(choices: &[Choice]) -> String {
     lookup::available(choices).collect::<Vec<_>>().join(", ")
 }
 
-/// What a key's names are names of: `strategy kind`, `partition kind`, `collective`.
+/// Noun for the names that a key takes: `strategy kind`, `partition kind`, `collective`.
 pub(crate) fn subject(path: &str) -> String {
     let mut parts = path.rsplit('.');
     match (parts.next(), parts.next()) {

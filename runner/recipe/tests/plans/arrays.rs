@@ -57,7 +57,8 @@ fn the_model_is_placed_on_the_arrays() {
 #[test]
 fn tensors_are_arrays_in_other_files() {
     let text = RECIPE.replace("kind = \"npy\"", "kind = \"safetensors\"");
-    let (arrays, tensors) = (planned(RECIPE, FLAT).unwrap(), planned(&text, FLAT).unwrap());
+    let arrays = planned(RECIPE, FLAT).unwrap();
+    let tensors = planned(&text, FLAT).unwrap();
     let source = &tensors.cells[0].spec.dataset.source;
     assert_eq!(*source, Source::Safetensors { path: "/desk/mine".into(), arrays: FLAT });
     assert_eq!(tensors.cells[0].spec.model, arrays.cells[0].spec.model);

@@ -24,13 +24,13 @@ impl Desk {
         Self::default().and("recipe.toml", text)
     }
 
-    /// One more file.
+    /// The desk with one more file.
     pub(crate) fn and(mut self, name: &str, text: &str) -> Self {
         self.files.insert(PathBuf::from(name), text.to_owned());
         self
     }
 
-    /// One more folder with arrays.
+    /// The desk with one more folder of arrays.
     pub(crate) fn with_arrays(
         mut self,
         folder: &str,
@@ -40,7 +40,7 @@ impl Desk {
         self
     }
 
-    /// Plans `recipe.toml`.
+    /// Plans `recipe.toml` without arguments of the command line.
     pub(crate) fn plan(&self) -> Result<Plan, Problems> {
         recipe::plan(self, &PlanRequest::new(Path::new("recipe.toml")), &MACHINE)
     }

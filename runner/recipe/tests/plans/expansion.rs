@@ -1,4 +1,4 @@
-//! What recipes come to: settings and hashes.
+//! Plans that recipes expand to: settings and hashes.
 
 use crate::desk::{Desk, MACHINE};
 use crate::problems::recipe;
@@ -171,7 +171,8 @@ fn what_is_drawn_and_how_is_part_of_a_run() {
         .iter()
         .map(|cell| (cell.spec.model.layered().unwrap().init, cell.spec.dataset.sampling))
         .collect();
-    let (once, again) = (Sampling::Permutation, Sampling::WithReplacement);
+    let once = Sampling::Permutation;
+    let again = Sampling::WithReplacement;
     assert_eq!(
         drawn,
         [

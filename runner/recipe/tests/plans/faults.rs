@@ -1,4 +1,4 @@
-//! What goes wrong on purpose: what it becomes, and what cannot work.
+//! Faults of a recipe: their form in a plan, and those that cannot work.
 
 use crate::desk::Desk;
 use crate::expansion::plan;
@@ -58,7 +58,9 @@ fn a_plan_says_which_arms_end() {
 #[test]
 fn a_plan_says_which_arms_need_a_link() {
     let arm = |kind: &str| format!("[[strategy]]\nkind = \"{kind}\"\n");
-    let [ring, pairs, server] = [arm("d-sync"), arm("ad-psgd"), arm("easgd-async")];
+    let ring = arm("d-sync");
+    let pairs = arm("ad-psgd");
+    let server = arm("easgd-async");
     let said = |arms: &str, link: &str| {
         let fault = format!("[[faults]]\nkind = \"drop-link\"\nstep = 40\n{link}");
         plan(&[arms, fault.as_str(), SHORT, TWO]).faults()
@@ -79,7 +81,8 @@ fn a_link_that_carries_nothing_is_refused_where_that_is_known() {
         let fault = format!("[[faults]]\nkind = \"drop-link\"\nrank = {rank}\npeer = {peer}\nstep = 40");
         let arm = format!("[[strategy]]\nkind = \"{kind}\"");
         let how = format!("[communication]\n{communication}");
-        let (six, paced) = ("[nodes]\nuse = [\"local*6\"]", "[compute]\nstep-time = \"10ms\"");
+        let six = "[nodes]\nuse = [\"local*6\"]";
+        let paced = "[compute]\nstep-time = \"10ms\"";
         let problems = Desk::with(&recipe(&[&arm, &how, &fault, six, paced, SHORT])).plan().err();
         let errors = problems.into_iter().flat_map(|problems| problems.list);
         errors.filter(|problem| problem.severity == Severity::Error).map(|problem| problem.code).collect()
@@ -132,7 +135,7 @@ fn entry(keys: &str) -> String {
     format!("[[faults]]\n{keys}")
 }
 
-/// What a plan of two workers says of each of these entries.
+/// Checks the problems that a plan of two workers has with each of these entries.
 fn check_entries(name: &str, entries: &[(&str, String)]) {
     let cases: Vec<(&str, Vec<&str>)> =
         entries.iter().map(|(title, entry)| (*title, vec![TWO, SHORT, entry.as_str()])).collect();

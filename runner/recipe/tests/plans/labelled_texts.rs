@@ -61,7 +61,7 @@ fn the_model_is_placed_on_the_texts() {
     let maps = |window: u64| 100 * (41 - window) * (2 * 300 * window + 1 + 1);
     assert_eq!(model.layers[1].flops, maps(3) + maps(4) + maps(5));
     assert_eq!(model.layers[0].flops, 40 * 300);
-    // What each filter, its rectifier and its largest values keep, and these again where they lie one behind the other.
+    // Values that each filter, its rectifier and its largest values keep, and these again where they are joined.
     assert_eq!(model.layers[1].activations(true), 100 * (2 * (38 + 37 + 36) + 3) + 300);
     let whole = ModelPartition::of(&spec.model, 2, 0.0);
     assert_eq!(whole.parts(), 2, "its linear layer can be split, branches stay whole");

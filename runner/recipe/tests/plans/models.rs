@@ -164,7 +164,8 @@ fn residual_blocks_sum_their_layers() {
         ]
     );
     // Two convolutions of 3, two batch norms, a rectifier and a sum on images of 16 x 32 x 32; and the rectifier behind it.
-    let (size, weights) = (16 * 1024, 16 * 9);
+    let size = 16 * 1024;
+    let weights = 16 * 9;
     assert_eq!(layers[2].flops, (size * (2 * 2 * weights + 2 * 5 + 1 + 1) + size) as u64);
     // Its convolutions take 40.8 million multiply-adds; the rest is little.
     assert!((82_000_000..86_000_000).contains(&model.flops()), "{}", model.flops());
@@ -178,7 +179,8 @@ fn models_of_earlier_versions_are_stored_as_they_were() {
     let keys =
         |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let lenet = serde_json::to_value(model("lenet", "mnist")).unwrap();
-    let [conv, pool] = [&lenet["layers"][0], &lenet["layers"][1]];
+    let conv = &lenet["layers"][0];
+    let pool = &lenet["layers"][1];
     let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(keys(conv), of(&["name", "layer", "input", "output", "parameters", "flops"]));
     assert_eq!(keys(&conv["layer"]), of(&["kind", "outputs", "kernel", "stride", "padding"]));

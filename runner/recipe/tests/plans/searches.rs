@@ -1,4 +1,4 @@
-//! What `[search]` makes of a recipe: cells of shorter trainings, and their runs; and what it refuses.
+//! Effect of `[search]` on a recipe: cells of shorter trainings, and their runs; and its refusals.
 
 use crate::expansion::plan;
 use crate::problems::check;
@@ -48,7 +48,8 @@ fn rungs_train_for_parts_of_the_length_with_a_seed_of_their_own() {
         let parts: Vec<f64> = trial.rungs.iter().map(|cell| whole / epochs(*cell)).collect();
         assert_eq!(parts, [4.0, 2.0]);
         for cell in &trial.rungs {
-            let (own, of) = (&plan.cells[*cell], &plan.cells[trial.cell]);
+            let own = &plan.cells[*cell];
+            let of = &plan.cells[trial.cell];
             assert_eq!(own.config_hash, own.spec.config_hash());
             let mut same = own.spec.clone();
             same.train.length = of.spec.train.length;
@@ -178,7 +179,8 @@ fn searches_that_cannot_be_made() {
 fn a_search_that_says_nothing_takes_the_defaults() {
     let rates = "[sweep.axes]\ntrain.optimizer.lr = [0.01, 0.02, 0.04, 0.08, 0.1, 0.2, 0.4, 0.8, 1.0]";
     let planned = |search: &str| plan(&[HELD_OUT, rates, search]);
-    let (bare, written) = (planned("[search]"), planned("[search]\nrungs = 2\nfactor = 3"));
+    let bare = planned("[search]");
+    let written = planned("[search]\nrungs = 2\nfactor = 3");
     assert_eq!((&bare.search, &bare.cells), (&written.search, &written.cells));
     assert!(bare.search.is_some());
 }

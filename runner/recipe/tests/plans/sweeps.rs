@@ -1,4 +1,4 @@
-//! What axes and exclusions make of a recipe: arms, conditions, labels.
+//! Effect of axes and exclusions on a recipe: arms, conditions, labels.
 
 use crate::expansion::{labels, plan};
 use recipe::{Collective, Partition, Plan};
@@ -81,9 +81,11 @@ fn random_values_lie_in_their_ranges_and_more_draws_leave_them_as_they_are() {
              {{ uniform = [0.0, 0.9] }}\ntrain.global-batch = {{ integers = [40, 80] }}\ndataset.seed = {{ choice = [3, 5] }}"
         )])
     };
-    let (few, many) = (sweep(5, ""), sweep(40, ""));
+    let few = sweep(5, "");
+    let many = sweep(40, "");
     assert_eq!((few.cells.len(), many.cells.len()), (10, 80));
-    let (lr, momentum) = (drawn(&many, "train.optimizer.lr"), drawn(&many, "train.optimizer.momentum"));
+    let lr = drawn(&many, "train.optimizer.lr");
+    let momentum = drawn(&many, "train.optimizer.momentum");
     assert_eq!(drawn(&few, "train.optimizer.lr"), lr[..5]);
     assert!(lr.iter().all(|lr| (0.001..=1.0).contains(lr)));
     assert!(momentum.iter().all(|momentum| (0.0..=0.9).contains(momentum)));

@@ -56,7 +56,10 @@ fn the_model_is_placed_on_the_windows() {
     assert_eq!(spec.dataset.source, Source::TextLines { path: "/desk/long.txt".into(), text });
     let model = spec.model.layered().unwrap();
     assert_eq!((model.input, model.classes, model.init), (Shape::Tokens(50, 96), 96, Init::Gpt2));
-    let (vocabulary, positions, width, depth) = (96, 50, 32, 3);
+    let vocabulary = 96;
+    let positions = 50;
+    let width = 32;
+    let depth = 3;
     let weights =
         vocabulary * width + positions * width + depth * (12 * width * width + 13 * width) + 2 * width;
     assert_eq!(spec.model.parameters(), weights);

@@ -70,7 +70,7 @@ fn threads_are_a_key_an_axis_and_part_of_a_runs_identity() {
     assert_ne!(hashes[0], hashes[2]);
     assert_eq!(hashes[2], given.cells[0].config_hash);
     assert_eq!(planned(&Desk::with(&axis.expanded)).cells, axis.cells);
-    // What a plan decided and wrote down is decided the same.
+    // A plan of an expanded recipe decides the same.
     let decided = on(8, None, &[TWO]);
     assert!(decided.expanded.contains("threads = 3"), "{}", decided.expanded);
     let again = recipe::plan(

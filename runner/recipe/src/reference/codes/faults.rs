@@ -1,4 +1,4 @@
-//! What there is to say about what goes wrong on purpose.
+//! Problems of faults that a recipe asks for.
 
 use super::{Code, code};
 

@@ -1,4 +1,4 @@
-//! What there is to say about pictures.
+//! Problems of pictures.
 
 use super::{Code, code};
 

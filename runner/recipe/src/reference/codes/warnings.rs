@@ -1,4 +1,4 @@
-//! What can work, and may not be what was meant.
+//! Settings that work, and may be mistakes.
 
 use super::{Code, code};
 

@@ -68,7 +68,8 @@ pub(crate) fn place(
 }
 
 fn other_scores(found: Shape, data: DatasetProfile) -> String {
-    let (shape, classes) = (found, data.classes);
+    let shape = found;
+    let classes = data.classes;
     let found = words(shape);
     match data.targets {
         Targets::Class => {
@@ -332,10 +333,11 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
     }
 }
 
-/// What comes out of a block: both ways through it must give the same shape.
+/// Shape of a block's result: both ways through it must give the same one.
 fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     let end = |row: &[PlacedLayer]| row.last().map_or(input, |last| last.output);
-    let (branch, shortcut) = (end(&paths.branch), end(&paths.shortcut));
+    let branch = end(&paths.branch);
+    let shortcut = end(&paths.shortcut);
     if branch == shortcut {
         return Ok(branch);
     }
@@ -347,7 +349,7 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
 }
 
-/// What comes out of rows that are put one behind the other: images with the same sides by their channels, or flat vectors.
+/// Shape of rows that are put one behind the other: images with the same sides by their channels, or flat vectors.
 fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
     let mut whole: Option<Shape> = None;
     for (number, row) in (1..).zip(&paths.rows) {

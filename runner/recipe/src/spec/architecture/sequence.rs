@@ -12,7 +12,7 @@ pub(super) fn width(input: Shape) -> usize {
     }
 }
 
-/// What comes out of a layer of this file; a reason where it does not take `input`.
+/// Output shape of a layer of this file; a reason where it does not take `input`.
 pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
     match (layer, input) {
         (Layer::Embedding { width, .. }, Shape::Tokens(length, _)) => Ok(Shape::Sequence(length, *width)),
@@ -36,7 +36,7 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
     }
 }
 
-/// What comes out of a tied head behind the layers `before` it: scores of all tokens at each position.
+/// Output shape of a tied head behind the layers `before` it: scores of all tokens at each position.
 pub(super) fn tied_scores(input: Shape, before: &[PlacedLayer], prefix: &str) -> Result<Shape, String> {
     let embedding = before.first().filter(|_| prefix.is_empty());
     let Some(PlacedLayer {
@@ -82,7 +82,7 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str) -> Vec<Paramet
             parameter("out.weight", &[width, width]),
             parameter("out.bias", &[width]),
         ],
-        // What takes no such shape has no place, and other layers are not of this file.
+        // A layer that takes no such shape has no place, and other layers are not of this file.
         (
             Layer::Embedding { .. }
             | Layer::Attention { .. }

@@ -1,4 +1,4 @@
-//! What a layer in its place holds and computes.
+//! Tensors and operations of a layer in its place.
 
 use super::sequence;
 use crate::{Layer, Parameter, Paths, Shape};
@@ -28,7 +28,7 @@ pub(super) fn parameters(layer: &Layer, input: Shape, name: &str, paths: &Paths)
             | Layer::AuxiliaryHead { .. },
             _,
         ) => paths.layers().flat_map(|placed| placed.parameters.iter().cloned()).collect(),
-        // What takes no such shape has no place, and layers without weights have none to list.
+        // A layer that takes no such shape has no place, and layers without weights have none to list.
         (Layer::Conv { .. }, Shape::Flat(_))
         | (Layer::Conv { .. } | Layer::BatchNorm, Shape::Tokens(..) | Shape::Sequence(..))
         | (
