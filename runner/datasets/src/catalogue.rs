@@ -27,7 +27,7 @@ pub struct PublicDataSet {
 pub struct Archive {
     /// Its name, the same at every source.
     pub name: &'static str,
-    /// Its length.
+    /// Length of the archive in bytes.
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: &'static str,
@@ -35,14 +35,14 @@ pub struct Archive {
     pub sources: &'static [&'static str],
     /// How the files lie in it.
     pub packing: Packing,
-    /// What a run reads of it.
+    /// Files in it that a run reads.
     pub files: &'static [KnownFile],
 }
 
 /// How files lie in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// One file, compressed.
+    /// A single file, compressed.
     Gzip,
     /// Several in a folder of this name, compressed together.
     TarGzip(&'static str),
@@ -53,14 +53,14 @@ pub enum Packing {
 pub struct KnownFile {
     /// Its name, in the archive too.
     pub name: &'static str,
-    /// Its length.
+    /// Length of the uncompressed file in bytes.
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal, where it is published.
     pub sha256: Option<&'static str>,
 }
 
 impl PublicDataSet {
-    /// Every data set.
+    /// Every data set that can be fetched.
     pub const ALL: [&'static Self; 4] = [&MNIST, &FASHION_MNIST, &CIFAR_10, &CIFAR_100];
 
     /// The data set of that name, with or without dashes.
@@ -69,7 +69,7 @@ impl PublicDataSet {
         Self::ALL.into_iter().find(|set| plain(set.name) == plain(name))
     }
 
-    /// Bytes to fetch.
+    /// Bytes to fetch: all archives together.
     pub fn packed_bytes(&self) -> u64 {
         self.archives.iter().map(|archive| archive.bytes).sum()
     }
@@ -100,7 +100,7 @@ const fn gzip(
 /// The published content of an archive.
 struct Content {
     bytes: u64,
-    /// In hexadecimal.
+    /// SHA-256 of the archive, in hexadecimal.
     sha256: &'static str,
 }
 
@@ -110,7 +110,7 @@ const fn file(name: &'static str, bytes: u64, sha256: Option<&'static str>) -> K
 
 /// 60,000 images of 28 x 28 and a header of 16 bytes.
 const TRAIN_IMAGES: u64 = 16 + 60_000 * 28 * 28;
-/// 10,000 of them.
+/// 10,000 images of the same size, and the same header.
 const TEST_IMAGES: u64 = 16 + 10_000 * 28 * 28;
 /// A byte per label and a header of 8 bytes.
 const TRAIN_LABELS: u64 = 8 + 60_000;
@@ -241,7 +241,7 @@ const CIFAR_SOURCES: &[&str] = &["https://www.cs.toronto.edu/~kriz", "http://www
 /// 10,000 records of a label and 3 x 32 x 32 pixels.
 const BATCH: u64 = 10_000 * 3073;
 
-/// CIFAR-10, binary version.
+/// CIFAR-10 in its binary version: records of a label and 3 x 32 x 32 pixels.
 pub static CIFAR_10: PublicDataSet = PublicDataSet {
     name: "cifar10",
     title: "CIFAR-10",
@@ -288,7 +288,7 @@ pub static CIFAR_10: PublicDataSet = PublicDataSet {
     }],
 };
 
-/// CIFAR-100, binary version.
+/// CIFAR-100 in its binary version: records of two labels and 3 x 32 x 32 pixels.
 pub static CIFAR_100: PublicDataSet = PublicDataSet {
     name: "cifar100",
     title: "CIFAR-100",

@@ -31,7 +31,7 @@ pub(crate) fn of_reader(reader: &mut dyn Read) -> io::Result<(u64, String)> {
 pub(crate) struct Sum<W> {
     out: W,
     hasher: Sha256,
-    /// Bytes so far.
+    /// Number of bytes that have passed.
     pub(crate) bytes: u64,
 }
 

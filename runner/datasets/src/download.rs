@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What brings an archive.
+/// Download of one archive.
 pub(crate) struct Download<'a> {
     pub(crate) archive: &'static Archive,
     pub(crate) workshop: &'a Workshop,
@@ -58,7 +58,7 @@ impl Download<'_> {
         Err(FetchError::Unavailable { archive: self.archive.name, refusals })
     }
 
-    /// Where it grows.
+    /// File in the workshop to which the bytes that come are appended.
     fn part(&self) -> PathBuf {
         self.workshop.path(&format!("{}.part", self.archive.name))
     }
@@ -85,8 +85,9 @@ impl Download<'_> {
     /// All of it from one address.
     fn web(&mut self, url: &str) -> Result<Result<PathBuf, Refusal>, FetchError> {
         let part = self.part();
-        let (mut tries, mut pause) = (0, self.patience.pause);
-        // What another source, or another day, left here may be of something else.
+        let mut tries = 0;
+        let mut pause = self.patience.pause;
+        // Bytes that another source, or another day, left here may be of another file.
         let mut foreign = length(&part) > 0;
         loop {
             let before = length(&part);
@@ -158,13 +159,14 @@ impl Download<'_> {
         self.receive(url, body, Part { path: part, begin })
     }
 
-    /// Appends what comes.
+    /// Appends the bytes of a reply to the part, which is cut to `begin` before.
     fn receive(&mut self, url: &str, mut body: Box<dyn Read>, part: Part<'_>) -> Result<(), Broken> {
         let Part { path: part, begin } = part;
         let disk = |error| Broken::Disk(FetchError::file(part, "written", error));
         let mut file = OpenOptions::new().create(true).append(true).open(part).map_err(disk)?;
         file.set_len(begin).map_err(disk)?;
-        let (mut have, expected) = (begin, self.archive.bytes);
+        let mut have = begin;
+        let expected = self.archive.bytes;
         let mut piece = vec![0; PIECE];
         loop {
             let count = match body.read(&mut piece) {
@@ -216,7 +218,7 @@ fn said(error: &io::Error) -> String {
 }
 
 /// Copies a reader's bytes into a fresh file, at most `limit` of them; returns length and digest. One byte
-/// more than the limit is an error of kind `FileTooLarge`.
+/// more than the limit is [`Copying::TooLong`].
 pub(crate) fn copy_bounded(reader: &mut dyn Read, path: &Path, limit: u64) -> Result<(u64, String), Copying> {
     let mut sum = Sum::new(File::create(path).map_err(Copying::Write)?);
     let mut piece = vec![0; PIECE];
@@ -240,7 +242,7 @@ pub(crate) fn copy_bounded(reader: &mut dyn Read, path: &Path, limit: u64) -> Re
 /// Why a copy ended early.
 #[derive(Debug)]
 pub(crate) enum Copying {
-    /// The reader failed.
+    /// The reader failed: the archive cannot be read or unpacked.
     Read(io::Error),
     /// The file could not be written.
     Write(io::Error),

@@ -27,16 +27,16 @@ pub enum FetchError {
     #[error("{} cannot be {what}: {source}", path.display())]
     File {
         path: PathBuf,
-        /// What was tried: `made`, `read`, `written`.
+        /// Operation that failed: `made`, `read`, `written`, `removed`.
         what: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// No source has the file.
     #[error("{archive} did not come from any source{}", listed(refusals))]
     Unavailable {
         archive: &'static str,
-        /// What each source answered, in order.
+        /// Refusal of each source, in the order in which they were asked.
         refusals: Vec<Refusal>,
     },
     /// An archive with the right digest does not have the known files.
@@ -81,7 +81,7 @@ impl FetchError {
         Self::File { path: path.into(), what, source }
     }
 
-    /// What to do about it, where there is something to do.
+    /// Advice to the user, as an imperative.
     pub fn cure(&self) -> String {
         match self {
             Self::Busy { .. } => "wait for it, then run this again: it only checks what came".into(),

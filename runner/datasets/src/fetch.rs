@@ -13,12 +13,12 @@ use crate::{FetchError, unpack};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What was done.
+/// Numbers of the files of a data set after a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Files that were there and good.
+    /// Number of files that were there and good.
     pub here: usize,
-    /// Files that came.
+    /// Number of files that a source gave.
     pub came: usize,
 }
 
@@ -27,14 +27,14 @@ pub struct Fetched {
 pub struct Errand<'a> {
     /// The sources in the order of their trial; none for the public ones.
     pub sources: &'a [DownloadSource],
-    /// Limits of waiting.
+    /// Deadlines of each wait, and the number of tries.
     pub patience: Patience,
 }
 
 /// Fetches a data set into a folder.
 ///
 /// # Errors
-/// What keeps it from coming; what came already stays, and the next call resumes there.
+/// The reason why it does not come; the bytes that came stay, and the next call resumes there.
 pub fn fetch(
     set: &'static PublicDataSet,
     folder: &Path,
@@ -123,7 +123,8 @@ impl Fetching<'_> {
             [] => sources.extend(archive.sources.iter().map(|url| DownloadSource::read(url))),
             given => sources.extend_from_slice(given),
         }
-        let (client, patience) = (&self.client, self.patience);
+        let client = &self.client;
+        let patience = self.patience;
         let packed =
             Download { archive, workshop, client, patience, progress: &mut *progress }.run(&sources)?;
         for unpacked in unpack::unpack(archive, &packed, workshop, progress)? {
@@ -147,7 +148,8 @@ impl Fetching<'_> {
 
 /// Bytes that are still to be written at the worst moment.
 fn needed(wanted: &[&'static Archive], part: impl Fn(&Archive) -> u64) -> u64 {
-    let (mut files, mut worst) = (0, 0);
+    let mut files = 0;
+    let mut worst = 0;
     for archive in wanted {
         files += archive.unpacked_bytes();
         worst = worst.max(files + archive.bytes.saturating_sub(part(archive)));

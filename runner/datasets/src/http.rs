@@ -30,7 +30,7 @@ impl Default for Patience {
     }
 }
 
-/// A server's reply.
+/// Reply of a server to a request for the rest of a file.
 pub(crate) enum Answer {
     /// The file from the byte that was asked for, or from its beginning.
     Content {
@@ -38,16 +38,16 @@ pub(crate) enum Answer {
         begin: u64,
         /// The length of the whole file, where the server says so.
         total: Option<u64>,
-        /// The bytes.
+        /// Content from byte `begin` on.
         body: Box<dyn Read>,
     },
     /// There is nothing from that byte on.
     Beyond,
-    /// Another status.
+    /// Any other status code.
     Status(u16),
 }
 
-/// What asks.
+/// HTTP client with the deadlines of a [`Patience`].
 pub(crate) struct Client {
     agent: Agent,
 }

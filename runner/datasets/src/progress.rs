@@ -1,9 +1,9 @@
-//! What a download tells while it lasts.
+//! Progress of a fetch.
 
 use crate::Refusal;
 use crate::catalogue::Archive;
 
-/// What happens meanwhile.
+/// An event of a fetch under way.
 #[derive(Debug)]
 pub enum FetchProgress<'a> {
     /// Files of an archive that are there and good.
@@ -15,24 +15,24 @@ pub enum FetchProgress<'a> {
     Source {
         /// The archive that is asked for.
         archive: &'static Archive,
-        /// Where.
+        /// Address of the archive at the source.
         url: &'a str,
         /// Bytes that came earlier.
         have: u64,
     },
-    /// Bytes have come.
+    /// More bytes have come.
     Received {
-        /// Of the archive, altogether.
+        /// Bytes of the archive that are here, altogether.
         bytes: u64,
     },
     /// The source broke off, and is tried again.
     Again {
-        /// Why.
+        /// Cause of the break, in words.
         reason: &'a str,
     },
     /// The source will not give it.
     Refused {
-        /// Why.
+        /// Reason of the source, with its address.
         refusal: &'a Refusal,
     },
     /// The archive is whole and as published; its files are unpacked.

@@ -7,13 +7,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The file's name.
+/// Name of the list in a data set's folder.
 pub(crate) const NAME: &str = "SHA256SUMS";
 
 /// Digests by the file's name.
 pub(crate) type Sums = BTreeMap<String, String>;
 
-/// What a folder's list says; nothing where there is none. Lines of another form are not ours.
+/// Digests in a folder's list; none where there is no list. Lines of another form are skipped.
 pub(crate) fn read(folder: &Path) -> Result<Sums, FetchError> {
     let path = folder.join(NAME);
     let text = match fs::read(&path) {

@@ -22,12 +22,12 @@ pub(crate) struct Tar<R> {
 pub(crate) struct Head {
     /// Its path, as it is written there.
     pub(crate) path: Vec<u8>,
-    /// Its length.
+    /// Length of its content in bytes.
     pub(crate) bytes: u64,
 }
 
 impl<R: Read> Tar<R> {
-    /// At the beginning.
+    /// Reads an archive from its beginning, where `reader` stands.
     pub(crate) fn new(reader: R) -> Self {
         Self { reader, rest: 0, padding: 0 }
     }
@@ -84,7 +84,8 @@ fn read(block: &[u8; BLOCK]) -> io::Result<(Head, u8)> {
         return Err(damaged("a head has a wrong checksum"));
     }
     let text = |field: &[u8]| field.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
-    let (name, prefix) = (text(&block[..100]), text(&block[345..500]));
+    let name = text(&block[..100]);
+    let prefix = text(&block[345..500]);
     let has_prefix = &block[257..263] == b"ustar\0" && !prefix.is_empty();
     let path = if has_prefix { [prefix, name].join(&b'/') } else { name };
     let bytes = octal(&block[124..136]).ok_or_else(|| damaged("a head has no length"))?;

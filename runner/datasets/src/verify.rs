@@ -1,4 +1,4 @@
-//! What lies in a folder, against what was published.
+//! Checks the files in a folder against what was published.
 
 use crate::catalogue::{Archive, KnownFile, Packing, PublicDataSet};
 use crate::receipt::{self, Sums};
@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// What was found of a file that a run reads.
+/// State of one file that a run reads.
 #[derive(Debug)]
 pub struct Finding {
     /// As the catalogue lists it.
     pub file: &'static KnownFile,
     /// Where it lies, or would lie.
     pub path: PathBuf,
-    /// How it stands.
+    /// Result of the check.
     pub state: FileState,
 }
 
@@ -62,7 +62,8 @@ pub(crate) fn look(
     folder: &Path,
     sums: &Sums,
 ) -> Result<Finding, FetchError> {
-    let (plain, packed) = (folder.join(file.name), folder.join(format!("{}.gz", file.name)));
+    let plain = folder.join(file.name);
+    let packed = folder.join(format!("{}.gz", file.name));
     let read = |path: &Path, state: io::Result<FileState>| {
         let state = state.map_err(|error| FetchError::file(path, "read", error))?;
         Ok(Finding { file, path: path.to_owned(), state })

@@ -1,4 +1,4 @@
-//! What a picture's file says of itself, before it is decoded: format, sides, and whether its end is there.
+//! A picture's file before it is decoded: its format, its sides, and whether its end is there.
 //!
 //! Decoders fill the missing part of a cut JPEG file with grey and say nothing; here a file without its end is refused.
 
@@ -14,9 +14,9 @@ const JPEG_END: [u8; 2] = [0xff, 0xd9];
 /// How a picture is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureFormat {
-    /// ISO 10918.
+    /// JPEG, as ISO 10918 defines it.
     Jpeg,
-    /// ISO 15948.
+    /// PNG, as ISO 15948 defines it.
     Png,
 }
 
@@ -30,7 +30,7 @@ impl PictureFormat {
     }
 }
 
-/// What the head of a file announces.
+/// Format and sides that the head of a file announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureHeader {
     /// By its first bytes, whatever the file's name says.

@@ -12,7 +12,7 @@ use zune_jpeg::JpegDecoder;
 /// No picture of [`MOST_PIXELS`] needs more bytes than this.
 pub const LONGEST_FILE: u64 = 1 << 29;
 
-/// A decoded picture.
+/// A picture of three bytes per pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     /// Pixels of a row; at least 1.
@@ -43,8 +43,10 @@ impl Picture {
             PictureFormat::Jpeg => jpeg(bytes)?,
             PictureFormat::Png => png(bytes)?,
         };
-        let (width, height) = (header.width as usize, header.height as usize);
-        let (got, expected) = (pixels.len(), 3 * width * height);
+        let width = header.width as usize;
+        let height = header.height as usize;
+        let got = pixels.len();
+        let expected = 3 * width * height;
         if got != expected {
             return Err(damaged(format!("{got} bytes of colours came, and {expected} were announced")));
         }
@@ -107,7 +109,7 @@ fn png(bytes: &[u8]) -> Result<Vec<u8>, PictureFault> {
     })
 }
 
-/// What the crate says of a damaged file, without the part of the file, which it describes in the form of Rust's debugging.
+/// Message of the crate for a damaged file, without the part of the file, which it gives in Rust's debugging form.
 fn without_chunk(text: &str) -> &str {
     text.split_once(" while decoding ").map_or(text, |(fault, _)| fault)
 }

@@ -302,8 +302,8 @@ mod tests {
         fs::write(&file, &known).unwrap();
         // The same length and the same time of the last change of its content.
         let changed = root.join("train/b/1.png");
-        let (length, time) =
-            (fs::metadata(&changed).unwrap().len(), fs::metadata(&changed).unwrap().modified().unwrap());
+        let length = fs::metadata(&changed).unwrap().len();
+        let time = fs::metadata(&changed).unwrap().modified().unwrap();
         let mut other = fs::read(&changed).unwrap();
         let last = other.len() - 1;
         other[last] ^= 1;

@@ -88,7 +88,7 @@ fn no_picture(begins: &[u8]) -> String {
 }
 
 impl PictureError {
-    /// What to do about it.
+    /// Advice to the user, as an imperative.
     pub fn cure(&self) -> &'static str {
         match self.fault {
             PictureFault::Missing

@@ -164,7 +164,7 @@ impl PictureSplit {
         self.name
     }
 
-    /// Number of pictures.
+    /// Number of pictures of all classes.
     pub fn len(&self) -> usize {
         self.labels.len()
     }

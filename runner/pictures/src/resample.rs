@@ -56,7 +56,7 @@ impl Picture {
     }
 }
 
-/// What each place of a stretch of the scaled side is a sum of.
+/// For each place of a stretch of the scaled side, the weighted sum that it is.
 struct Weights {
     taps: Vec<Taps>,
 }

@@ -1,4 +1,4 @@
-//! What an all-reduce costs: MG-WFBP Table II, and the all-reduces that are not in it.
+//! Costs of all-reduces: MG-WFBP Table II, and those that are not in it.
 //!
 //! With N workers, each row is a line a + b M in the size M of the vector in bytes (Eq. 9). gamma counts bytes, as beta does.
 //!
@@ -100,7 +100,8 @@ fn in_segments(rates: LinkRates, workers: NonZeroU32, segments: f64, bytes: u64)
 pub fn ring_in_windows(rates: LinkRates, workers: NonZeroU32, bytes: u64) -> f64 {
     let chunk = bytes as f64 / f64::from(workers.get());
     let segments = (chunk / RING_SEGMENT as f64).ceil().max(1.0);
-    let (segment, window) = (rates.beta() * chunk / segments, RING_WINDOW as f64);
+    let segment = rates.beta() * chunk / segments;
+    let window = RING_WINDOW as f64;
     if workers.get() > 1 && segments > window && rates.alpha() > (window - 1.0) * segment {
         let windows = (segments / window).ceil();
         let rest = segments - window * (windows - 1.0) - 1.0;

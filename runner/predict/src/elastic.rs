@@ -1,4 +1,4 @@
-//! What an exchange between a centre and P workers costs (SC17 section 6.1).
+//! Cost of an exchange between a centre and P workers (SC17 section 6.1).
 //!
 //! W is the model in bytes; the paper counts words.
 
@@ -25,6 +25,7 @@ pub fn servers(rates: LinkRates, workers: NonZeroU32, servers: NonZeroU32, coded
 
 /// The vectors whose bytes show in [`servers`].
 pub fn vectors_of_servers(workers: NonZeroU32, servers: NonZeroU32, coded: f64) -> f64 {
-    let (workers, servers) = (f64::from(workers.get()), f64::from(servers.get()));
+    let workers = f64::from(workers.get());
+    let servers = f64::from(servers.get());
     (workers / servers + coded).max(1.0 + (workers - 1.0 + coded) / servers)
 }

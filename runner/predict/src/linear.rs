@@ -15,13 +15,13 @@ pub enum LinearError {
     /// The start-up time is negative or not finite.
     #[error("a start-up time of {a} s is no time; it has to be finite and not negative")]
     StartUp {
-        /// In seconds.
+        /// Value given for it, in seconds.
         a: f64,
     },
     /// The time per byte is negative or not finite.
     #[error("a time per byte of {b} s is no time; it has to be finite and not negative")]
     PerByte {
-        /// In seconds.
+        /// Value given for it, in seconds per byte.
         b: f64,
     },
 }
@@ -62,23 +62,23 @@ impl Linear {
     }
 }
 
-/// One measured message.
+/// Size and time of one measured message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
     /// Its size; at least one byte.
     pub bytes: u64,
-    /// What it took.
+    /// Time that the message took.
     pub seconds: f64,
 }
 
 /// A line through measured messages; [`Fit::relative`] is for sizes that differ much.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The line.
+    /// Fitted line, with a and b not negative.
     pub cost: Linear,
     /// Measured less fitted time of each message, in seconds, in the order of the messages.
     pub residuals: Vec<f64>,
-    /// What held the line where a cost may lie; `None` where the best line of all lies there.
+    /// Coefficient that is held at zero, because the best line would make it negative; `None` if neither is.
     pub held: Option<Held>,
 }
 
@@ -98,7 +98,7 @@ pub enum FitError {
     /// All messages have one size, or there are none: any slope fits.
     #[error("a line needs messages of two sizes; of {probes} messages, all have one size")]
     OneSize {
-        /// Number of messages.
+        /// Number of messages given.
         probes: usize,
     },
     /// A message of no bytes.
@@ -133,7 +133,7 @@ impl Fit {
     /// longest messages would decide the start-up time. A time below a nanosecond counts as one.
     ///
     /// # Errors
-    /// As of [`Fit::of`].
+    /// A message has no bytes or no time, or all have the same size, as of [`Fit::of`].
     pub fn relative(probes: &[Probe]) -> Result<Self, FitError> {
         Self::weighted(probes, |probe| probe.seconds.max(1e-9).powi(-2))
     }

@@ -3,7 +3,7 @@
 use crate::finite::is_amount;
 use crate::linear::Linear;
 
-/// What messages and sums cost between two ranks. All are finite and not negative.
+/// Cost of messages and sums between two ranks. All rates are finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkRates {
     alpha: f64,
@@ -17,7 +17,7 @@ pub struct LinkRates {
 pub struct RateError {
     /// Which of `alpha`, `beta` and `gamma`.
     pub rate: &'static str,
-    /// What it is said to be, in seconds or seconds per byte.
+    /// Value given for it, in seconds or seconds per byte.
     pub value: f64,
 }
 

@@ -18,7 +18,7 @@ pub struct Stages {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("the {stage} takes {seconds} s; a time has to be finite and not negative")]
 pub struct StageError {
-    /// Which stage.
+    /// Name of the stage: `update`, `compute` or `communication`.
     pub stage: &'static str,
     /// The value given as its time.
     pub seconds: f64,
@@ -65,9 +65,9 @@ impl Stages {
 pub struct RingExchange {
     /// alpha, beta and gamma.
     pub rates: LinkRates,
-    /// p.
+    /// p, the number of workers in the ring.
     pub workers: NonZeroU32,
-    /// n.
+    /// n, the length of the vector in bytes.
     pub bytes: u64,
     /// L; one for sequential communication (Eq. 5).
     pub segments: NonZeroU32,

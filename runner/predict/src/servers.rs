@@ -14,11 +14,11 @@ use std::num::NonZeroU32;
 pub struct Bucket {
     /// When its gradient is computed, in seconds from the begin of a step.
     pub computed: f64,
-    /// What each server has of it, in the order in which the parts leave. Never empty.
+    /// Shares of the servers that hold it, in the order in which they leave. Never empty.
     pub parts: Vec<ServerShare>,
 }
 
-/// What one server has of a bucket.
+/// Part of a bucket that one server holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServerShare {
     /// Its number, from 0.
@@ -34,9 +34,9 @@ pub struct ServerShare {
 /// A step when the first ones are over, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServedStep {
-    /// All of it.
+    /// Length of the whole step.
     pub step: f64,
-    /// While a bucket is on its way or its weights are, the mean over the workers.
+    /// Time in which a bucket or its weights are on their way, the mean over the workers.
     pub exchanging: f64,
 }
 
@@ -48,7 +48,8 @@ pub fn step(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> Served
     let mut run = Run::of(rates, workers, buckets);
     let [opening, counted] = STEPS;
     run.steps(opening, buckets);
-    let (begun, before) = (run.begun(), run.exchanging);
+    let begun = run.begun();
+    let before = run.exchanging;
     run.steps(counted, buckets);
     let mean = |whole: f64| whole / counted as f64;
     ServedStep {
@@ -98,10 +99,10 @@ pub fn messages(rates: LinkRates, workers: NonZeroU32, buckets: &[Bucket]) -> Ve
     longest
 }
 
-/// A worker's bucket.
+/// One bucket of one worker, on its way to the servers and back; times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
-    /// When it leaves.
+    /// Time at which it leaves the worker.
     left: f64,
     /// When its weights are there, and those of all before it.
     back: f64,
@@ -231,7 +232,8 @@ fn in_order_of_arrival(mut messages: Vec<Message>) -> Vec<Message> {
 
 /// Seconds in which at least one of these buckets is on its way.
 fn time_away(visits: &[Visit]) -> f64 {
-    let (mut away, mut free) = (0.0, f64::NEG_INFINITY);
+    let mut away = 0.0;
+    let mut free = f64::NEG_INFINITY;
     for Visit { left, back } in visits {
         away += back - left.max(free);
         free = *back;

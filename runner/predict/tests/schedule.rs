@@ -84,7 +84,8 @@ proptest! {
     fn the_exact_plan_is_the_best_of_all(
         forward in 0..20_u32, layers in layers(0..20_u32), a in 0..40_u32, b in 0..4_u32
     ) {
-        let (profile, cost) = (profile(forward.into(), &layers), cost(a.into(), b.into()));
+        let profile = profile(forward.into(), &layers);
+        let cost = cost(a.into(), b.into());
         let best = iteration(&profile, cost, &merged_exact(&profile, cost));
         prop_assert_eq!(best, brute_force(&profile, cost));
         for other in [per_layer(&profile), single(&profile), fixed(&profile, 25), merged(&profile, cost)] {
@@ -120,7 +121,8 @@ proptest! {
     fn each_merge_of_the_paper_gains(
         layers in layers(0..20_u32), a in 0..40_u32, b in 0..4_u32
     ) {
-        let (profile, cost) = (profile(3.0, &layers), cost(a.into(), b.into()));
+        let profile = profile(3.0, &layers);
+        let cost = cost(a.into(), b.into());
         let merged = iteration(&profile, cost, &merged(&profile, cost));
         prop_assert!(merged <= iteration(&profile, cost, &per_layer(&profile)));
     }
@@ -138,7 +140,8 @@ proptest! {
     fn messages_follow_each_other_and_their_layers(
         layers in layers(0..20_u32), bits in any::<u32>(), a in 0..40_u32, b in 0..4_u32
     ) {
-        let (profile, cost) = (profile(3.0, &layers), cost(a.into(), b.into()));
+        let profile = profile(3.0, &layers);
+        let cost = cost(a.into(), b.into());
         let line = TimeLine::of(&profile, cost, &of_bits(layers.len(), bits)).unwrap();
         let mut next = 0;
         let mut free = 0.0;
@@ -176,8 +179,10 @@ proptest! {
 
 #[test]
 fn the_greedy_plan_is_not_the_best() {
-    let (profile, cost) = (profile(0.0, &[[1, 1], [1, 1], [2, 1]]), cost(2.0, 1.0));
-    let (greedy, best) = (merged(&profile, cost), merged_exact(&profile, cost));
+    let profile = profile(0.0, &[[1, 1], [1, 1], [2, 1]]);
+    let cost = cost(2.0, 1.0);
+    let greedy = merged(&profile, cost);
+    let best = merged_exact(&profile, cost);
     assert_eq!((greedy.ends(), iteration(&profile, cost, &greedy)), (&[2, 3][..], 9.0));
     assert_eq!((best.ends(), iteration(&profile, cost, &best)), (&[1, 3][..], 8.0));
 }
@@ -185,7 +190,8 @@ fn the_greedy_plan_is_not_the_best() {
 /// Case 1 of section III: what a layer sends is hidden by the next layer, and only the last message shows (Eq. 11).
 #[test]
 fn all_is_hidden_but_the_last_message() {
-    let (profile, cost) = (profile(5.0, &[[4, 1], [4, 2], [4, 1]]), cost(1.0, 1.0));
+    let profile = profile(5.0, &[[4, 1], [4, 2], [4, 1]]);
+    let cost = cost(1.0, 1.0);
     let plan = per_layer(&profile);
     assert_eq!(TimeLine::of(&profile, cost, &plan).unwrap().exposed(), 2.0);
     assert_eq!(merged(&profile, cost), plan);
@@ -213,7 +219,8 @@ fn without_a_start_no_layer_waits() {
 
 #[test]
 fn a_free_network_exposes_nothing() {
-    let (profile, cost) = (profile(5.0, &[[1, 9], [2, 9]]), cost(0.0, 0.0));
+    let profile = profile(5.0, &[[1, 9], [2, 9]]);
+    let cost = cost(0.0, 0.0);
     for plan in [per_layer(&profile), single(&profile), merged(&profile, cost), merged_exact(&profile, cost)]
     {
         assert_eq!(TimeLine::of(&profile, cost, &plan).unwrap().exposed(), 0.0);
@@ -222,7 +229,8 @@ fn a_free_network_exposes_nothing() {
 
 #[test]
 fn no_layers_are_no_groups() {
-    let (profile, cost) = (profile(5.0, &[]), cost(2.0, 1.0));
+    let profile = profile(5.0, &[]);
+    let cost = cost(2.0, 1.0);
     let plans = [
         per_layer(&profile),
         single(&profile),
@@ -251,7 +259,8 @@ fn each_way_has_its_number_of_groups() {
 #[test]
 fn layers_without_weights_cost_nothing() {
     let cost = cost(3.0, 1.0);
-    let (with, without) = (profile(0.0, &[[1, 4], [2, 0], [2, 0]]), profile(0.0, &[[1, 4]]));
+    let with = profile(0.0, &[[1, 4], [2, 0], [2, 0]]);
+    let without = profile(0.0, &[[1, 4]]);
     for plan in [per_layer(&with), merged(&with, cost), merged_exact(&with, cost)] {
         let line = TimeLine::of(&with, cost, &plan).unwrap();
         assert_eq!(line.iteration, iteration(&without, cost, &single(&without)), "{plan:?}");

@@ -27,7 +27,7 @@ const BATCH: usize = 512;
 /// Evaluations of a run.
 const EVALUATIONS: u64 = 10;
 
-/// What keeps a store from being made.
+/// Any error that keeps a store from being made.
 type Failure = Box<dyn std::error::Error>;
 
 const USAGE: &str = "large FOLDER runs RUNS RANKS STEPS, or large FOLDER spans COUNT";

@@ -1,4 +1,4 @@
-//! What a user calls a sweep, and says of it: words with a limit, fit for a terminal, a page and a query.
+//! Tags and notes that a user gives to a sweep: words with a limit, fit for a terminal, a page and a query.
 
 use recipe::turns_text;
 use serde::Serialize;
@@ -14,14 +14,14 @@ pub(crate) const MOST_TAGS: u32 = 20;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SweepTag(String);
 
-/// What a user says of a sweep; empty for nothing.
+/// A user's note on a sweep, one paragraph; empty for no note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepNote(String);
 
 /// Tags, note and origin of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Annotations {
-    /// In alphabetical order.
+    /// Tags in alphabetical order.
     pub tags: Vec<String>,
     /// Empty where nothing was said.
     pub note: String,
@@ -59,7 +59,7 @@ pub enum AnnotationError {
 }
 
 impl SweepTag {
-    /// Reads a tag.
+    /// Reads a tag of letters, digits, `-`, `_` and `.`, of which the first is a letter or a digit.
     pub fn parse(text: &str) -> Result<Self, AnnotationError> {
         let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
         let length = text.chars().count();
@@ -70,7 +70,7 @@ impl SweepTag {
         Err(AnnotationError::Tag { tag: text.chars().take(2 * LONGEST_TAG).collect() })
     }
 
-    /// As text.
+    /// Text of the tag, as the user wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -90,7 +90,7 @@ impl SweepNote {
         }
     }
 
-    /// As text.
+    /// Text of the note, in a single line.
     pub fn as_str(&self) -> &str {
         &self.0
     }

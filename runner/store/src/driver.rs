@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The process that drives a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
-    /// Its process id.
+    /// Process id, which the system reuses: `born` tells processes apart.
     pub pid: u32,
     /// Boot id of the machine and start time of the process: unique together with the process id. Empty if the system
     /// does not tell.
@@ -39,7 +39,7 @@ static SPACE: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Driver {
-    /// The calling process.
+    /// Identifies the calling process; parts that the system does not tell are empty.
     pub fn this() -> Self {
         let pid = std::process::id();
         Self { pid, born: born(pid).unwrap_or_default(), host: HOST.clone(), space: SPACE.clone() }
@@ -68,7 +68,7 @@ impl Driver {
     }
 }
 
-/// Seconds since 1970.
+/// Wall-clock time in seconds since 1970; 0 for a clock that is before that.
 #[expect(
     clippy::disallowed_methods,
     reason = "heartbeats are compared between machines, which share no other clock"

@@ -35,7 +35,6 @@ pub enum StoreError {
     /// The file was written by an earlier version, and this program cannot read it as it is.
     #[error("{} has schema version {found}, this program reads up to {known}; `bakeoff db migrate` brings it up to date and keeps a copy{}", .path.display(), wrote(.writer))]
     Older {
-        /// The file.
         path: PathBuf,
         /// The version in the file.
         found: i64,
@@ -47,7 +46,6 @@ pub enum StoreError {
     /// The file must be migrated, but another process has it open.
     #[error("{} has schema version {found} and must be brought to {known}, but another process has it open; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`", .path.display())]
     InUse {
-        /// The file.
         path: PathBuf,
         /// The version in the file; 0 before it has any.
         found: i64,
@@ -57,7 +55,7 @@ pub enum StoreError {
     /// The write-ahead log holds changes that cannot be read where nothing can be written.
     #[error("{} holds changes that SQLite can only read where it can write; copy the store to a folder of your own, or let its owner run `bakeoff db info` once", .path.display())]
     Unmerged {
-        /// The log.
+        /// Path of the write-ahead log.
         path: PathBuf,
     },
     /// A sweep that a driver works on.
@@ -65,7 +63,7 @@ pub enum StoreError {
         "sweep {sweep} is under way; `bakeoff status` shows what runs: let it finish, or end it with `bakeoff stop`"
     )]
     UnderWay {
-        /// Its id.
+        /// ULID of the sweep.
         sweep: String,
     },
     /// A sweep with more tags than it may have.
@@ -73,7 +71,7 @@ pub enum StoreError {
         "sweep {sweep} would have more than {most} tags; take one from it first, with `bakeoff tag --remove`"
     )]
     Tags {
-        /// Its id.
+        /// ULID of the sweep.
         sweep: String,
         /// The most that a sweep may have.
         most: u32,
@@ -153,7 +151,7 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk that the store lies on is full; make room, then run the same command again")]
     Full,
-    /// A statement failed.
+    /// A statement failed for a reason that no other variant names.
     #[error("the database refused: {0}")]
     Database(sqlx::Error),
 }

@@ -23,7 +23,7 @@ impl SweepId {
         Self(ulid::Ulid::new().to_string())
     }
 
-    /// As text.
+    /// ULID as text, as it stands in the database and in the names of files.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -34,7 +34,7 @@ impl RunId {
         Self(ulid::Ulid::new().to_string())
     }
 
-    /// As text.
+    /// ULID as text, as it stands in the database and in the names of files.
     pub fn as_str(&self) -> &str {
         &self.0
     }

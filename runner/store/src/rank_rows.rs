@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct RankRow {
     /// From 0, workers first.
     pub rank: Rank,
-    /// Worker or server.
+    /// Whether it computes gradients or holds weights for others.
     pub role: Role,
-    /// Index into [`SweepRows::nodes`](crate::SweepRows::nodes).
+    /// Index of its machine in [`SweepRows::nodes`](crate::SweepRows::nodes).
     pub node: u32,
     /// Number of threads of its tensor library.
     pub threads: u32,
@@ -19,7 +19,7 @@ pub struct RankRow {
     pub end: String,
     /// Resident memory after loading data and weights, in bytes.
     pub resident_bytes: u64,
-    /// What its memory and time were used for; `None` for servers and in runs recorded before this was kept.
+    /// Memory and time by purpose; `None` for servers and in runs recorded before this was kept.
     pub usage: Option<UsageRow>,
     /// Processor time of recording divided by wall time.
     pub recording_share: Option<f64>,
@@ -40,14 +40,14 @@ pub struct RankRow {
     pub bytes_in: u64,
 }
 
-/// What a worker's memory and time were used for. Sizes are measured, in bytes.
+/// Memory and time of a worker by purpose. Sizes are measured, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageRow {
     /// Weights that it trained.
     pub weights: u64,
     /// Memory that it kept for gradients.
     pub gradients: u64,
-    /// What its optimizer remembered.
+    /// State that its optimizer kept.
     pub optimizer: u64,
     /// The most that its forward passes kept for the backward pass.
     pub activations: u64,

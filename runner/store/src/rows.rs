@@ -12,7 +12,7 @@ use std::ops::Deref;
 /// Everything that a report is made from: one sweep.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepRows {
-    /// The sweep's id.
+    /// ULID of the sweep.
     pub id: String,
     /// The plan of the sweep.
     pub plan: Plan,
@@ -20,7 +20,7 @@ pub struct SweepRows {
     pub recipe_sha256: String,
     /// Path of the recipe as the user typed it.
     pub recipe_path: String,
-    /// The command line.
+    /// Command line of the driver, one element for each argument.
     pub argv: Vec<String>,
     /// Version of the driver.
     pub version: String,
@@ -58,20 +58,20 @@ impl From<Commit> for (String, bool) {
     }
 }
 
-/// A machine.
+/// A machine on which ranks ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Its name in the recipe.
     pub name: String,
-    /// Host name.
+    /// Host name, as the machine gives it.
     pub host: String,
     /// Operating system and kernel.
     pub system: String,
-    /// Processor model.
+    /// Model of the processor.
     pub processor: String,
     /// Number of cores that the process may use.
     pub cores: u32,
-    /// Bytes.
+    /// Main memory in bytes.
     pub memory: u64,
 }
 
@@ -79,13 +79,13 @@ pub struct NodeRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// Not begun.
+    /// Planned; no attempt has begun.
     Pending,
     /// Never begun, because what its sweep asks was decided without it.
     NotNeeded,
     /// Under way, or its driver was killed.
     Running,
-    /// Ended as planned.
+    /// Ended as planned, with all of its ranks.
     Done,
     /// Ended as planned, but lost ranks and continued without them.
     Degraded,
@@ -100,7 +100,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// All states.
+    /// Every state; [`RunState::named`] searches them.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::NotNeeded,
@@ -145,11 +145,11 @@ impl RunState {
 /// One run with its last attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunRow {
-    /// A ULID.
+    /// ULID of the run.
     pub id: String,
-    /// Index into [`Plan::runs`].
+    /// Position in the plan: index into [`Plan::runs`].
     pub index: usize,
-    /// Index into [`Plan::cells`].
+    /// Position of its cell: index into [`Plan::cells`].
     pub cell: usize,
     /// Number of the repeat, from 0.
     pub repeat: u32,
@@ -159,7 +159,7 @@ pub struct RunRow {
     pub state: RunState,
     /// Whether its numbers were taken from an earlier sweep with the same identity.
     pub reused: bool,
-    /// The last attempt.
+    /// Last attempt, of a reused run that of its source; `None` if the run never began.
     pub attempt: Option<AttemptRow>,
 }
 
@@ -257,20 +257,20 @@ pub struct BlockRow {
 /// A rank that an attempt lost and continued without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRow {
-    /// The lost rank.
+    /// Rank that the attempt lost.
     pub rank: Rank,
     /// Its missing step, or the step in which it was last seen; 0 if neither is known.
     pub step: u64,
     /// When it was declared lost, on the clock of the run.
     pub at: Nanos,
-    /// In a sentence.
+    /// Reason of the loss, in a sentence.
     pub reason: String,
 }
 
-/// One evaluation.
+/// Value of a metric of one model, at one evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricRow {
-    /// The measured quantity.
+    /// Quantity that was measured; it decides the unit of `value`.
     pub metric: Metric,
     /// The model, in words: `rank 0`, `server`.
     pub model: String,
@@ -289,7 +289,7 @@ pub struct MetricRow {
 /// The training loss at one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LossRow {
-    /// From 1.
+    /// Number of the step, from 1.
     pub step: u64,
     /// Samples consumed by all ranks together.
     pub samples: u64,
@@ -302,11 +302,11 @@ pub struct LossRow {
 /// Traffic from one rank to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkRow {
-    /// The sender.
+    /// Rank that sent them.
     pub from: Rank,
-    /// The receiver.
+    /// Rank that received them.
     pub to: Rank,
-    /// Encoded payload bytes.
+    /// Payload in bytes, as encoded for the wire.
     pub bytes: u64,
     /// Each announcement with its chunks counts once.
     pub messages: u64,
@@ -315,9 +315,9 @@ pub struct LinkRow {
 /// Throughput from one rank to another, as the receiver saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferRow {
-    /// The sender.
+    /// Rank that sent the messages.
     pub from: Rank,
-    /// The receiver.
+    /// Rank that received the messages, and measured.
     pub to: Rank,
     /// Bytes of messages for which it was already waiting when they began to arrive.
     pub bytes: u64,
@@ -338,18 +338,18 @@ pub struct StalenessRow {
     pub worker: Rank,
     /// Updates between the weights that they were computed with and those that they were applied to.
     pub staleness: u64,
-    /// Number of gradients.
+    /// Number of gradients with this staleness.
     pub count: u64,
 }
 
 /// Averagings of one rank with another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AveragingRow {
-    /// The active rank.
+    /// Active rank, which asked for the averagings.
     pub rank: Rank,
-    /// The passive rank.
+    /// Passive rank, which it asked.
     pub peer: Rank,
-    /// Number of averagings.
+    /// Number of averagings with these roles.
     pub count: u64,
 }
 
@@ -366,36 +366,36 @@ pub struct SpanRow {
     pub phase: Phase,
     /// Begin, on the clock of the run.
     pub begin: Nanos,
-    /// Duration.
+    /// Duration of the span.
     pub length: Nanos,
     /// The other rank of a transfer or wait.
     pub peer: Option<Rank>,
-    /// Bytes transferred.
+    /// Bytes transferred; 0 in phases without a transfer.
     pub bytes: u64,
 }
 
 /// A line of `bakeoff list`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunLine {
-    /// A ULID.
+    /// ULID of the run.
     pub id: String,
-    /// The sweep's id.
+    /// ULID of its sweep.
     pub sweep: String,
     /// Name of the recipe.
     pub recipe: String,
     /// Name of the arm.
     pub arm: String,
-    /// The cell's condition.
+    /// Condition of the run's cell.
     pub condition: String,
     /// Which repeat, from 0.
     pub repeat: u32,
-    /// How it stands.
+    /// State of the run; interrupted if it was running and its driver is dead.
     pub state: RunState,
     /// Whether it lost ranks, or failed by one, because its recipe asked for it.
     pub as_ordered: bool,
     /// Start of its last attempt, in seconds since 1970.
     pub started: Option<i64>,
-    /// Training time.
+    /// Time from the start to the end of the slowest rank's last step, in its last attempt.
     pub training: Option<Nanos>,
     /// The last evaluation of the recipe's target metric, else of the test accuracy.
     pub metric: Option<(Metric, f64)>,
@@ -413,7 +413,7 @@ pub struct RunInFull {
     /// As in the list.
     #[serde(flatten)]
     pub line: RunLine,
-    /// Its configuration.
+    /// Configuration of the run's cell.
     pub spec: RunSpec,
 }
 

@@ -15,7 +15,7 @@ extern "C" fn see(context: *mut c_void, text: *const c_char) {
     }
 }
 
-/// What of its words is about the machine that it runs on, and not about how it was built.
+/// Words of the line that depends on the machine, and not on how libtorch was built.
 const OF_THE_MACHINE: &str = "CPU capability usage";
 
 /// The version of the libtorch that was found, its compilers, libraries and settings, as it says itself: the same on every machine.

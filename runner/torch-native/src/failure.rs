@@ -1,4 +1,4 @@
-//! What C++ says of a failure.
+//! Failures of C++ functions, as errors with their text.
 
 use std::ffi::{CStr, c_char};
 use tch::TchError;

@@ -1,7 +1,8 @@
 //! Gradients of a tensor of any shape: `torch::autograd::grad`.
 //!
-//! What `tch` binds starts from a scalar. The product of a result with the gradient that comes from above would be one, but its own
-//! backward pass reads and writes memory of the result's size once more, for each recorded layer of a model.
+//! The function that `tch` binds starts from a scalar. The product of a result with the gradient from above would be
+//! one, but its own backward pass reads and writes memory of the result's size once more, for each recorded layer of a
+//! model.
 
 use crate::failure::attempt;
 use std::ffi::c_char;
@@ -66,7 +67,8 @@ mod tests {
 
     #[test]
     fn each_value_counts_by_its_gradient() {
-        let (a, b) = (leaf(&[1.0, 2.0, 3.0]), leaf(&[4.0, 5.0, 6.0]));
+        let a = leaf(&[1.0, 2.0, 3.0]);
+        let b = leaf(&[4.0, 5.0, 6.0]);
         let result = &a * &b;
         let found = gradients(&result, &Tensor::from_slice(&[1.0_f32, 10.0, 100.0]), &[&b, &a]).unwrap();
         assert_eq!(found.iter().map(values).collect::<Vec<_>>(), [[1.0, 20.0, 300.0], [4.0, 50.0, 600.0]]);
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn an_input_that_is_not_used_has_none() {
-        let (a, b) = (leaf(&[1.0]), leaf(&[2.0]));
+        let a = leaf(&[1.0]);
+        let b = leaf(&[2.0]);
         let found = gradients(&(&a * 3.0), &Tensor::from_slice(&[1.0_f32]), &[&a, &b]).unwrap();
         assert_eq!((values(&found[0]), found[1].defined()), (vec![3.0], false));
     }

@@ -1,5 +1,5 @@
-//! What `tch` does not bind of libtorch, in C++ of a page each: gradients of a tensor of any shape, the memory that tensors take,
-//! TorchScript modules with their buffers and the modules inside, and GPUs.
+//! Parts of libtorch that `tch` does not bind, in C++ of a page each: gradients of a tensor of any shape, the memory
+//! that tensors take, TorchScript modules with their buffers and the modules inside, and GPUs.
 
 mod build;
 mod failure;

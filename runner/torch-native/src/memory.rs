@@ -41,8 +41,8 @@ impl Drop for Watch {
     }
 }
 
-/// What the work returns, and the bytes that tensors of this thread hold on to after it, and did not before: results, and what was
-/// recorded for a backward pass.
+/// Result of the work, and the bytes that tensors of this thread hold after it and did not hold before: results, and
+/// records for a backward pass.
 pub fn kept_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let mut watch = Watch::begin();
     let done = work();

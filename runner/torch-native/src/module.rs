@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
 
-/// `torch::jit::Module`, of C++.
+/// Opaque `torch::jit::Module` of C++; only pointers to it exist here.
 #[repr(C)]
 struct CppModule {
     _opaque: [u8; 0],
@@ -145,7 +145,7 @@ impl ScriptModule {
     /// The same for the modules inside that keep running moments, as batch norms do.
     ///
     /// # Errors
-    /// As for [`ScriptModule::set_mode`].
+    /// A module inside has no such state, as of [`ScriptModule::set_mode`].
     pub fn set_mode_of_moments(&mut self, mode: Mode) -> Result<(), TchError> {
         attempt(|text, room| {
             #[expect(unsafe_code, reason = "a function of C++; its contract is in module.cpp")]
@@ -184,7 +184,7 @@ impl ScriptModule {
         }
     }
 
-    /// What a method makes of a tensor; with a `child`, a method of the module of this name directly inside.
+    /// Calls a method with a tensor and returns its result; with a `child`, a method of the direct submodule so named.
     ///
     /// # Errors
     /// There is no such method or child, the script fails, or it makes something else than a tensor.
@@ -216,7 +216,7 @@ impl ScriptModule {
     /// All parameters by name, those of the modules inside included, in PyTorch's order. The tensors are the module's own.
     ///
     /// # Errors
-    /// libtorch's.
+    /// libtorch fails to list them.
     pub fn parameters(&self) -> Result<Vec<(String, Tensor)>, TchError> {
         Ok(tensors(self.visit(bakeoff_module_parameters)?))
     }
@@ -224,7 +224,7 @@ impl ScriptModule {
     /// The same of all buffers, which no gradient reaches.
     ///
     /// # Errors
-    /// libtorch's.
+    /// libtorch fails to list them.
     pub fn buffers(&self) -> Result<Vec<(String, Tensor)>, TchError> {
         Ok(tensors(self.visit(bakeoff_module_buffers)?))
     }
@@ -232,7 +232,7 @@ impl ScriptModule {
     /// The names of the modules directly inside, in their order.
     ///
     /// # Errors
-    /// libtorch's.
+    /// libtorch fails to list them.
     pub fn children(&self) -> Result<Vec<String>, TchError> {
         Ok(self.visit(bakeoff_module_children)?.into_iter().map(|(name, _)| name).collect())
     }

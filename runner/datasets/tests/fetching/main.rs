@@ -123,7 +123,8 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Fetches from a server with this script; returns the progress that was reported, and which bytes were asked for.
 fn fetched(script: &[Reply]) -> (Vec<String>, Vec<Option<u64>>) {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let server = published.serve(script);
     let told = fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
     complete(&folder, &published);
@@ -132,7 +133,8 @@ fn fetched(script: &[Reply]) -> (Vec<String>, Vec<Option<u64>>) {
 
 /// Fails against a server with this script; returns the last refusal and the error.
 fn refused(script: &[Reply]) -> (Refusal, FetchError) {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let server = published.serve(script);
     let error = fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap_err();
     assert!(!folder.path().join("images").exists());
@@ -147,12 +149,13 @@ fn a_file_comes_is_checked_and_unpacked() {
 
 #[test]
 fn a_second_fetch_asks_for_nothing() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let server = published.serve(&[Reply::Good]);
     fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap();
     assert_eq!(fetch(published.set, folder.path(), &[&server.url], PATIENCE).unwrap(), ["here"]);
     assert_eq!(server.seen().len(), 1);
-    // What was damaged since then comes again.
+    // A file that was damaged since then comes again.
     let path = folder.path().join("images");
     let mut bytes = fs::read(&path).unwrap();
     bytes[1000] ^= 1;
@@ -181,7 +184,8 @@ fn what_breaks_off_goes_on_where_it_stopped_as_often_as_it_gets_on() {
 fn a_later_call_goes_on_too_and_wrong_bytes_of_another_day_are_thrown_away() {
     for (kept, asked) in [(100_000_usize, vec![Some(100_000)]), (0, vec![None])] {
         for wrong in [0_u8, 1] {
-            let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+            let published = Published::new();
+            let folder = tempfile::tempdir().unwrap();
             let part = folder.path().join(".fetch/images.gz.part");
             fs::create_dir(folder.path().join(".fetch")).unwrap();
             let bytes: Vec<u8> = published.packed[..kept].iter().map(|byte| byte ^ wrong).collect();
@@ -198,7 +202,8 @@ fn a_later_call_goes_on_too_and_wrong_bytes_of_another_day_are_thrown_away() {
 
 #[test]
 fn a_part_that_is_longer_than_the_file_is_no_part_of_it() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(".fetch")).unwrap();
     fs::write(folder.path().join(".fetch/images.gz.part"), content(published.packed.len() + 1, 2)).unwrap();
     let server = published.serve(&[Reply::Good]);
@@ -208,7 +213,8 @@ fn a_part_that_is_longer_than_the_file_is_no_part_of_it() {
 
 #[test]
 fn redirects_are_followed() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let behind = published.serve(&[Reply::Cut(10_000), Reply::Good]);
     let front = published.serve(&[Reply::Redirect(format!("{}/deep/images.gz", behind.url))]);
     fetch(published.set, folder.path(), &[&front.url], PATIENCE).unwrap();
@@ -222,7 +228,8 @@ fn redirects_are_followed() {
 
 #[test]
 fn a_silent_server_is_given_up_and_keeps_what_it_sent() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let server = published.serve(&[Reply::Silent(1000), Reply::Silent(0), Reply::Silent(0)]);
     let patience = Patience { silence: Duration::from_secs(2), ..PATIENCE };
     let error = fetch(published.set, folder.path(), &[&server.url], patience).unwrap_err();
@@ -254,7 +261,8 @@ fn what_a_source_will_not_give_is_told_with_its_address() {
 
 #[test]
 fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let first = published.serve(&[Reply::Cut(5000), Reply::Status(403)]);
     let second = published.serve(&[Reply::Good]);
     let told = fetch(published.set, folder.path(), &[&first.url, &second.url], PATIENCE).unwrap();
@@ -265,7 +273,8 @@ fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
         "{told:?}"
     );
     // Nothing listens there any more.
-    let (gone, folder) = (first.url.clone(), tempfile::tempdir().unwrap());
+    let gone = first.url.clone();
+    let folder = tempfile::tempdir().unwrap();
     drop(first);
     fetch(published.set, folder.path(), &[&gone, &second.url], PATIENCE).unwrap();
     complete(&folder, &published);
@@ -276,8 +285,9 @@ fn the_next_source_is_asked_and_what_the_first_one_sent_is_used() {
 
 #[test]
 fn a_folder_is_a_source_and_an_archive_put_there_by_hand_is_used() {
-    let (published, from, folder) =
-        (Published::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let from = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let there = from.path().to_str().unwrap();
     let error = fetch(published.set, folder.path(), &[there], PATIENCE).unwrap_err();
     assert!(error.to_string().ends_with("images.gz: no such file"), "{error}");
@@ -298,7 +308,8 @@ fn a_folder_is_a_source_and_an_archive_put_there_by_hand_is_used() {
 
 #[test]
 fn one_fetch_at_a_time() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     let server = published.serve(&[Reply::Good]);
     let mut second = None;
     let source = [DownloadSource::read(&server.url)];
@@ -416,7 +427,8 @@ fn a_bomb_is_not_unpacked_beyond_what_is_known() {
     let packed = encoder.finish().unwrap();
     let set =
         set(Packing::Gzip, "images.gz", &packed, [KnownFile { name: "images", bytes: 1000, sha256: None }]);
-    let (from, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let from = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     fs::write(from.path().join("images.gz"), &packed).unwrap();
     let error = fetch(set, folder.path(), &[from.path().to_str().unwrap()], PATIENCE).unwrap_err();
     assert!(error.to_string().ends_with("images is longer than 1000 bytes"), "{error}");
@@ -429,7 +441,8 @@ fn a_bomb_is_not_unpacked_beyond_what_is_known() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named_with_its_cure() {
-    let (published, folder) = (Published::new(), tempfile::tempdir().unwrap());
+    let published = Published::new();
+    let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let error = fetch(published.set, &folder.path().join("file/data"), &["http://127.0.0.1:1"], PATIENCE)
         .unwrap_err();

@@ -18,13 +18,13 @@ pub(crate) enum Reply {
     Cut(usize),
     /// With the first bytes of it; then silence.
     Silent(usize),
-    /// With this status.
+    /// With this status and no content.
     Status(u16),
     /// By sending the asker elsewhere.
     Redirect(String),
     /// With other bytes of the same length.
     Wrong,
-    /// With another length.
+    /// With a content of three bytes.
     Short,
     /// With more bytes than it should have, of which nothing is said beforehand.
     Endless,
@@ -42,15 +42,18 @@ pub(crate) struct Server {
 /// A request: path and first byte asked for.
 pub(crate) type Asked = (String, Option<u64>);
 
-/// Files by name.
+/// Name and content of each file that a server has.
 pub(crate) type Files = Vec<(String, Vec<u8>)>;
 
 impl Server {
     pub(crate) fn start(files: Files, script: &[Reply]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (seen, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (noted, ended, script) = (seen.clone(), over.clone(), script.to_vec());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let over = Arc::new(AtomicBool::new(false));
+        let noted = seen.clone();
+        let ended = over.clone();
+        let script = script.to_vec();
         let thread = std::thread::spawn(move || {
             // Held open, so that silence is silence.
             let mut silent = Vec::new();

@@ -32,7 +32,7 @@ fn jpeg_pictures_are_those_of_pillow_but_for_rounding() {
         assert_eq!(one.len(), other.len());
         one.iter().zip(other).map(|(one, other)| one.abs_diff(*other)).max().unwrap()
     };
-    // What compression loses of a smooth picture.
+    // Lossy compression changes the values of a smooth picture by up to this.
     assert!(apart(&decoded(JPEG_BASELINE).pixels, SMOOTH) <= 24);
     assert!(apart(&decoded(JPEG_PROGRESSIVE).pixels, SMOOTH) <= 64);
     assert!(apart(&decoded(JPEG_CMYK).pixels, SMOOTH) <= 64);

@@ -17,7 +17,7 @@ pub enum GroupingError {
     Empty {
         /// Index of the group.
         group: usize,
-        /// Where it ends.
+        /// Its end: one more than the index of its last layer.
         end: usize,
     },
     /// The last group does not end at the last layer.

@@ -23,7 +23,8 @@ use super::{Grouping, MessageCost, StepProfile};
 pub fn merged(profile: &StepProfile, cost: impl MessageCost) -> Grouping {
     let layers = profile.layers();
     // The first layer of the open group, and when the message before it ends.
-    let (mut first, mut free) = (0, 0.0_f64);
+    let mut first = 0;
+    let mut free = 0.0_f64;
     Grouping::closed_after(layers, |layer| {
         let bytes = profile.bytes(first, layer + 1);
         let begin = free.max(profile.finished(layer));

@@ -21,9 +21,11 @@ pub fn merged_exact(profile: &StepProfile, cost: impl MessageCost) -> Grouping {
     let mut ends = vec![0.0_f64];
     let mut begins = vec![0];
     for end in 1..=layers {
-        let (finished, section) = (profile.finished(end - 1), profile.section(end - 1));
+        let finished = profile.finished(end - 1);
+        let section = profile.section(end - 1);
         let cost = cost.of_section(section);
-        let (mut least, mut first) = (f64::INFINITY, 0);
+        let mut least = f64::INFINITY;
+        let mut first = 0;
         let begins_here = |begin: &usize| profile.section(*begin) == section;
         for (begin, before) in ends.iter().enumerate().filter(|(begin, _)| begins_here(begin)) {
             let ended = before.max(finished) + cost.time(profile.bytes(begin, end));

@@ -1,4 +1,4 @@
-//! What a group's message costs.
+//! Cost model of one group's message.
 
 use crate::linear::Linear;
 

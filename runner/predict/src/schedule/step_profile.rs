@@ -1,4 +1,4 @@
-//! What one step of one worker computes, layer by layer.
+//! Computation of one step of one worker, layer by layer.
 
 use crate::finite::is_amount;
 
@@ -57,7 +57,8 @@ impl StepProfile {
         if !is_amount(forward) {
             return Err(ProfileError::Forward { seconds: forward });
         }
-        let (mut now, mut bytes) = (forward, 0_u64);
+        let mut now = forward;
+        let mut bytes = 0_u64;
         let mut profile = Self { forward, finished: Vec::new(), before: vec![0], walls: Vec::new() };
         for (layer, time) in layers.iter().enumerate() {
             if !is_amount(time.backward) {
@@ -82,7 +83,7 @@ impl StepProfile {
         Self { walls: ends.iter().copied().filter(|end| (1..layers).contains(end)).collect(), ..self }
     }
 
-    /// Number of layers.
+    /// Number of layers, those without weights included.
     pub fn layers(&self) -> usize {
         self.finished.len()
     }

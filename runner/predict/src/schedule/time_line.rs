@@ -8,7 +8,7 @@ use std::ops::Range;
 pub struct GroupMessage {
     /// Its layers, in the order of the backward pass.
     pub layers: Range<usize>,
-    /// Their gradients.
+    /// Size of their gradients.
     pub bytes: u64,
     /// tau_c: its last layer is finished and the message before it has ended (Eq. 7, 20).
     pub begin: f64,
@@ -16,7 +16,7 @@ pub struct GroupMessage {
     pub end: f64,
 }
 
-/// One iteration.
+/// The messages of one iteration, and when it ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeLine {
     /// The groups' messages in order.

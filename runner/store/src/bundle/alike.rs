@@ -16,11 +16,11 @@ const MOST: u32 = 3;
 /// A sweep of the store that has configurations in common with another one, or at least its name.
 #[derive(Clone, Debug, Serialize)]
 pub struct AlikeSweep {
-    /// Its id.
+    /// ULID of the sweep.
     pub sweep: String,
     /// Name of its recipe.
     pub recipe: String,
-    /// Seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
     /// Version of its driver.
     pub version: String,
@@ -30,7 +30,7 @@ pub struct AlikeSweep {
     pub shared: u32,
     /// The machines of its ranks.
     pub machines: Vec<NodeRow>,
-    /// What decided its numbers beside its configurations; each once.
+    /// Distinct provenances of its attempts, which decide their numbers together with the configurations.
     pub surroundings: Vec<Provenance>,
     /// Where no configuration is shared: arm and condition of a cell that both have, with what runs there.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! What the journal of a sweep says, read for a bundle: which files belong to it, and whether a driver could have written it.
+//! A sweep's journal, read for a bundle: which files belong to it, and whether a driver could have written it.
 
 use super::is_id;
 use crate::journal::entries::{Entry, SweepEntry};
@@ -31,7 +31,7 @@ pub(crate) struct Content {
     pub(crate) done: usize,
     /// The machines of its attempts.
     pub(crate) machines: Vec<NodeRow>,
-    /// What decided the numbers of its attempts beside their configurations; each once.
+    /// Distinct provenances of its attempts, which decide their numbers together with the configurations.
     pub(crate) surroundings: Vec<Provenance>,
     pub(crate) tags: BTreeSet<String>,
     pub(crate) note: String,
@@ -204,7 +204,7 @@ impl Content {
         shares.iter().all(|share| (0.0..1.0).contains(share)) && self.specs().all(|spec| is_bounded(&spec))
     }
 
-    /// What its cells ask for.
+    /// Specifications of its cells, as JSON.
     fn specs(&self) -> impl Iterator<Item = Value> {
         self.entry.plan.cells.iter().map(|cell| serde_json::to_value(&cell.spec).unwrap_or_default())
     }
@@ -240,7 +240,7 @@ fn turning(spec: &Value) -> Option<&str> {
 
 /// The largest number of a specification: operations of a model, bits in a second.
 const LARGEST: u64 = 1 << 48;
-/// The largest tensor.
+/// Number of values of the largest tensor.
 const LARGEST_TENSOR: u64 = 1 << 31;
 
 /// Whether all numbers of a specification are bounded.

@@ -1,4 +1,4 @@
-//! What can be wrong with a bundle, each with what the user can do about it.
+//! Errors of bundles, each with what the user can do about it.
 
 use crate::StoreError;
 use std::io;

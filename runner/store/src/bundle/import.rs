@@ -38,13 +38,13 @@ const WORKSHOP: &str = "import";
 /// How far an import has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importing {
-    /// Bytes that were unpacked and checked, and of all.
+    /// Bytes unpacked and checked so far, and bytes in all.
     Checking(u64, u64),
-    /// What was replayed into the database.
+    /// Sweeps and bytes of logs replayed into the database so far.
     Replaying(Rebuilding),
 }
 
-/// What an import took over, or would take over.
+/// Outcome of an import, or of a look at a bundle ([`look_at_bundle`]).
 #[derive(Clone, Debug, Serialize)]
 pub struct Imported {
     /// Version of the program that wrote the bundle.
@@ -60,11 +60,11 @@ pub struct Imported {
 /// A sweep of a bundle.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportedSweep {
-    /// Its id.
+    /// ULID of the sweep.
     pub sweep: String,
     /// Name of its recipe.
     pub recipe: String,
-    /// Seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
     /// Version of its driver.
     pub version: String,
@@ -76,15 +76,15 @@ pub struct ImportedSweep {
     pub configurations: usize,
     /// The machines of its ranks.
     pub machines: Vec<NodeRow>,
-    /// What decided its numbers beside its configurations; each once.
+    /// Distinct provenances of its attempts, which decide their numbers together with the configurations.
     pub surroundings: Vec<Provenance>,
     /// Its tags where it was made.
     pub tags: Vec<String>,
-    /// What was said of it there.
+    /// Its note where it was made; empty without one.
     pub note: String,
     /// How it stood to the store.
     pub standing: SweepStanding,
-    /// What the store has that asks the same.
+    /// Sweeps of the store with configurations in common, or at least the same name.
     pub alike: Vec<AlikeSweep>,
 }
 

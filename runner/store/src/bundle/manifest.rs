@@ -1,4 +1,4 @@
-//! What a bundle says of itself in its first file.
+//! The manifest: a bundle's first file, which lists its sweeps and its files.
 
 use super::error::BundleError;
 use super::{BundleFile, FORMAT, LONGEST_JOURNALS};
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Bytes of the longest manifest: a million files.
 pub(super) const LONGEST: u64 = 256 << 20;
 
-/// What a bundle holds.
+/// Sweeps and files of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// Version of the form.
@@ -25,11 +25,11 @@ pub(super) struct Manifest {
 /// A sweep of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundledSweep {
-    /// Its id.
+    /// ULID of the sweep.
     pub sweep: String,
     /// Name of its recipe.
     pub recipe: String,
-    /// Seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
     /// Number of its runs.
     pub runs: usize,
@@ -43,15 +43,15 @@ pub struct BundledSweep {
 /// A file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BundledFile {
-    /// In the store.
+    /// Path in the store's folder.
     pub(super) name: String,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) size: u64,
-    /// SHA-256 in hexadecimal.
+    /// SHA-256 of its bytes, in hexadecimal.
     pub(super) sha256: String,
 }
 
-/// What every version can be asked for.
+/// Fields that the manifests of every format have.
 #[derive(Deserialize)]
 struct Head {
     format: u32,

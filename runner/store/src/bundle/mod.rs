@@ -37,7 +37,7 @@ const LONGEST_JOURNAL: u64 = 256 << 20;
 /// Bytes of all journals of a bundle: they are held together.
 const LONGEST_JOURNALS: u64 = 1 << 30;
 
-/// What a file of a bundle is, by its name.
+/// Kind of a file of a bundle, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BundleFile<'a> {
     /// The journal of this sweep.
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn only_names_that_a_driver_gives_have_a_place() {
-        let (sweep, run) = ("01JD0QV1CKSTARR0000000000A", "01JD0QV1CKSTARR0000000000B");
+        let sweep = "01JD0QV1CKSTARR0000000000A";
+        let run = "01JD0QV1CKSTARR0000000000B";
         assert!(is_id(sweep) && is_id(run) && !is_id(&sweep.replace('S', "U")));
         assert_eq!(BundleFile::of(&format!("runs/sweep-{sweep}.jsonl")), Some(BundleFile::Journal(sweep)));
         let of = OfAttempt { run, number: 12 };

@@ -9,13 +9,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// What a store takes of a bundle.
+/// Parts of a bundle that a store takes.
 pub(super) struct Taken<'a> {
-    /// Whose journals it takes.
+    /// Sweeps whose journals it takes.
     pub(super) sweeps: BTreeSet<&'a str>,
-    /// Whose event logs it takes.
+    /// Runs whose event logs it takes.
     pub(super) runs: BTreeSet<&'a str>,
-    /// Names of files.
+    /// Model files that it takes, by their names in the bundle.
     pub(super) models: BTreeSet<&'a str>,
 }
 
@@ -27,7 +27,8 @@ pub(super) fn move_in(
     taken: &Taken<'_>,
 ) -> Result<(), StoreError> {
     let Taken { sweeps, runs, models } = taken;
-    let (mut files, mut journals) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut journals = Vec::new();
     for file in &manifest.files {
         match BundleFile::of(&file.name) {
             Some(BundleFile::Journal(sweep)) if sweeps.contains(sweep) => journals.push(&file.name),
@@ -37,7 +38,8 @@ pub(super) fn move_in(
         }
     }
     for name in files.into_iter().chain(journals) {
-        let (from, to) = (staging.join(name), folder.join(name));
+        let from = staging.join(name);
+        let to = folder.join(name);
         moved(&from, &to).map_err(|source| StoreError::Folder { path: to, source })?;
     }
     let kept = || File::open(folder.join(layout::RUNS))?.sync_all();
@@ -52,7 +54,8 @@ pub(super) fn add_models(
 ) -> Result<usize, StoreError> {
     let mut count = 0;
     for name in models {
-        let (from, to) = (staging.join(name), folder.join(name));
+        let from = staging.join(name);
+        let to = folder.join(name);
         if !to.exists() {
             moved(&from, &to).map_err(|source| StoreError::Folder { path: to, source })?;
             count += 1;

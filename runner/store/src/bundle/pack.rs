@@ -17,10 +17,10 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tar::{EntryType, Header};
 
-/// What of the models that runs kept comes along.
+/// Models that a bundle takes along, of those that runs kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundledModels {
-    /// Nothing.
+    /// No model; [`Bundled::models_left_out`] counts them.
     None,
     /// All that were kept.
     Kept,
@@ -33,7 +33,7 @@ pub struct Bundled {
     pub sweeps: Vec<BundledSweep>,
     /// Number of files in it.
     pub files: usize,
-    /// Bytes of these.
+    /// Bytes of these files before compression.
     pub unpacked: u64,
     /// Bytes of the bundle.
     pub bytes: u64,
@@ -75,7 +75,9 @@ impl Store {
         let all: BTreeSet<&String> = chosen.iter().chain(needed_by.keys()).collect();
         let mut manifest =
             Manifest { format: FORMAT, bakeoff: version.to_owned(), sweeps: Vec::new(), files: Vec::new() };
-        let (mut sources, mut logs, mut left_out) = (Vec::new(), Vec::new(), (0, 0));
+        let mut sources = Vec::new();
+        let mut logs = Vec::new();
+        let mut left_out = (0, 0);
         for sweep in all {
             self.refuse_running(sweep).await?;
             let path = layout::sweep_journal(&self.folder, sweep);
@@ -114,7 +116,8 @@ impl Store {
         }
         manifest.files = sources.iter().map(|source| source.listed.clone()).collect();
         let (bytes, sha256) = written(&manifest, &sources, output)?;
-        let (files, unpacked) = (sources.len(), manifest.bytes());
+        let files = sources.len();
+        let unpacked = manifest.bytes();
         Ok(Bundled { sweeps: manifest.sweeps, files, unpacked, bytes, sha256, models_left_out: left_out })
     }
 

@@ -70,7 +70,8 @@ impl Looked<'_> {
     }
 
     fn conflict(&self, content: &Content, reason: impl Into<String>) -> BundleError {
-        let (path, sweep) = (self.bundle.to_owned(), content.entry.sweep.clone());
+        let path = self.bundle.to_owned();
+        let sweep = content.entry.sweep.clone();
         BundleError::Conflict { path, sweep, reason: reason.into() }
     }
 
@@ -149,7 +150,7 @@ impl Looked<'_> {
         }
     }
 
-    /// What a run took its result from must come along, or be there.
+    /// The run from which another one took its result must be in the bundle or in the store.
     async fn known_sources(
         &self,
         connection: &mut SqliteConnection,
@@ -204,7 +205,7 @@ impl Looked<'_> {
     }
 }
 
-/// What it means that a file is not in the store.
+/// Meaning of a file that the store does not have.
 #[derive(Clone, Copy)]
 enum Missing {
     IsFree,

@@ -84,7 +84,8 @@ impl Reading<'_> {
         };
         let bytes = manifest.bytes();
         self.fits(bytes, room)?;
-        let (mut contents, mut done) = (Vec::new(), 0);
+        let mut contents = Vec::new();
+        let mut done = 0;
         for file in &manifest.files {
             progress(done, bytes);
             let mut entry = match entries.next() {
@@ -100,7 +101,7 @@ impl Reading<'_> {
             match BundleFile::of(&file.name) {
                 Some(BundleFile::Journal(sweep)) => {
                     contents.push(self.journal(&mut entry, file, sweep)?);
-                    // What compressed logs come to.
+                    // Compressed logs grow when they are read: the journals say to how many bytes.
                     let logs = contents.iter().flat_map(|content| content.logs.values());
                     self.fits(logs.fold(bytes, |sum, log| sum.saturating_add(*log)), room)?;
                 }
@@ -197,7 +198,8 @@ impl Reading<'_> {
             Onto::Nothing => None,
             Onto::Folder(folder) => Some((created(folder, file)?, folder)),
         };
-        let (mut digest, mut buffer) = (Sha256::new(), vec![0; CHUNK]);
+        let mut digest = Sha256::new();
+        let mut buffer = vec![0; CHUNK];
         loop {
             let count = entry
                 .read(&mut buffer)

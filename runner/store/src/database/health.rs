@@ -12,13 +12,13 @@ use std::path::PathBuf;
 /// The store in numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DbInfo {
-    /// The database.
+    /// Path of the database file.
     pub path: PathBuf,
     /// Its size with its write-ahead log, in bytes.
     pub bytes: u64,
     /// Version of its schema.
     pub version: i64,
-    /// Of these, bytes that hold nothing, and that the next runs fill.
+    /// Bytes of free pages, which later runs fill before the file grows.
     pub unused: u64,
     /// Rows by table, of tables that do not grow with the steps.
     pub counts: Vec<(String, u64)>,
@@ -29,7 +29,7 @@ pub struct DbInfo {
 pub struct DbProblem {
     /// The check: `integrity`, `reference`, `schema`.
     pub check: &'static str,
-    /// What the check reports.
+    /// Description of the problem; of `integrity`, a line of SQLite's report.
     pub text: String,
 }
 

@@ -54,9 +54,9 @@ pub(crate) async fn alone(folder: &Path) -> Result<Lock, StoreError> {
     take(folder, IN_USE, File::try_lock).await
 }
 
-/// What a process that only reads holds.
+/// Lock and access of a process that only reads.
 pub(crate) struct Looking {
-    /// Nothing in a folder that cannot be written and in which no driver ever was.
+    /// `None` in a folder that cannot be written and in which no driver ever was.
     pub(crate) lock: Option<Lock>,
     /// Whether the folder's files can be written.
     pub(crate) writable: bool,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// The earliest version that can be read as it is.
 const OLDEST: i64 = 7;
 
-/// What a migration added, as a reader of an earlier file sees it.
+/// Column or table that a migration added, as a reader of an earlier file sees it.
 enum Addition {
     /// A column, with the value that its migration gives to old rows where it computes none.
     Column { table: &'static str, column: &'static str },

@@ -31,7 +31,7 @@ pub struct Store {
     pub(crate) reader: SqlitePool,
 }
 
-/// What the program may do with the database.
+/// Permission of this program on the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     /// Its version is that of the program, and its folder can be written.
@@ -76,7 +76,7 @@ impl Store {
         Self::look(folder, &MIGRATIONS).await
     }
 
-    /// The store's folder.
+    /// Folder that holds the database, the journals and the attempts' directories.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -120,8 +120,8 @@ impl Store {
             drop(in_use);
             let _alone = match lock::alone_soon(folder).await {
                 Err(StoreError::Busy { .. }) => {
-                    let (path, known) = (file, newest(migrations));
-                    return Err(StoreError::InUse { path, found, known });
+                    let known = newest(migrations);
+                    return Err(StoreError::InUse { path: file, found, known });
                 }
                 alone => alone?,
             };

@@ -124,7 +124,9 @@ mod tests {
     #[test]
     fn independent_workers_add_up_their_paces_block_by_block() {
         let slowing: Vec<u64> = (0..160).map(|step| if step < 80 { 1_000 } else { 3_000 }).collect();
-        let (slowing, even, none) = (steady(&slowing, 1), steady(&[1_000; 320], 1), steady(&[], 1));
+        let slowing = steady(&slowing, 1);
+        let even = steady(&[1_000; 320], 1);
+        let none = steady(&[], 1);
         let worker = |lengths| Worker { lengths, samples: 10 * Lengths::count(lengths), steps: 0 };
         let blocks = together(&[worker(&slowing), worker(&even)], 20);
         // Two workers with 10 samples in 1000 ns each use 20 in 1000 ns; then one of them needs three times as long.

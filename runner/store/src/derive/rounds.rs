@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerStep {
     pub(crate) rank: u32,
-    /// From 1.
+    /// Number of the step, from 1.
     pub(crate) step: u64,
     pub(crate) own: Nanos,
     pub(crate) waited: Nanos,
 }
 
-/// What a worker imposed on the others.
+/// Waiting that a worker imposed on the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Imposed {
     /// Rounds in which it was the last one.

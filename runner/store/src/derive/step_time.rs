@@ -77,7 +77,8 @@ impl Lengths {
             }
             Sums::Known(_) => {}
         }
-        let (steps, time) = (self.begun.0 + 1, self.begun.1.saturating_add(length));
+        let steps = self.begun.0 + 1;
+        let time = self.begun.1.saturating_add(length);
         self.begun = (steps, time);
         if steps == self.period {
             self.means.add(time / steps);
@@ -135,7 +136,7 @@ impl Lengths {
         self.time
     }
 
-    /// Number of steps.
+    /// Number of steps in a pass.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }

@@ -1,4 +1,4 @@
-//! What a journal's lines say: the facts about a sweep that no worker reports. Plain data; the names in JSON are a file
+//! Entries of a journal: the facts about a sweep that no worker reports. Plain data; the names in JSON are a file
 //! format and never change.
 
 use crate::derive::roll_up::Histogram;
@@ -41,7 +41,7 @@ pub(crate) enum Entry {
     Tag { name: String, time: i64 },
     /// The user took a tag from the sweep.
     Untag { name: String, time: i64 },
-    /// What the user says of the sweep from now on; empty for nothing.
+    /// The user set the note of the sweep; an empty text removes it.
     SweepNote { text: String, time: i64 },
     /// The sweep was made elsewhere, and imported into this store.
     Imported { time: i64 },
@@ -67,7 +67,7 @@ impl Entry {
         }
     }
 
-    /// What it tells of, in words.
+    /// Subject of the entry, in words: `the end of the sweep`.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Sweep(_) => "a second sweep".to_owned(),
@@ -147,7 +147,7 @@ pub struct AttemptEnd {
     pub last_lines: Vec<String>,
     /// The wall time from spawn to the end of everything, evaluation included.
     pub wall: Option<Nanos>,
-    /// Seconds since 1970.
+    /// End of the attempt, in seconds since 1970.
     pub ended: i64,
     /// The ranks that it lost and continued without.
     #[serde(default)]

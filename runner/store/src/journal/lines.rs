@@ -32,7 +32,7 @@ pub(crate) fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
             // A torn line would be cut off by the next writer too.
             let _ = file.set_len(whole);
         })?;
-        // What a power cut would otherwise take: a sweep's plan, and the results of a run.
+        // Without this, a power cut could take a sweep's plan, or the results of a run.
         if matches!(entry, Entry::Sweep(_) | Entry::AttemptEnd { .. }) { file.sync_data() } else { Ok(()) }
     };
     write().map_err(|error| StoreError::Journal { path: path.to_owned(), reason: error.to_string() })

@@ -1,5 +1,5 @@
-//! What lies beside the database as plain files, from which the database can be rebuilt: the journal of each sweep and
-//! the event log of each attempt.
+//! Plain files beside the database, from which it can be rebuilt: the journal of each sweep and the event log of each
+//! attempt.
 
 pub(crate) mod entries;
 pub(crate) mod event_log;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A sweep of which a run fits a selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FittingSweep {
-    /// Its id.
+    /// Id of the sweep.
     pub sweep: SweepId,
     /// Name of its recipe.
     pub recipe: String,

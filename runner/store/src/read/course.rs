@@ -26,7 +26,7 @@ pub struct Course {
 /// The steps of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerCourse {
-    /// The worker.
+    /// Rank of the worker.
     pub rank: Rank,
     /// Number of its steps that were kept.
     pub steps: u64,
@@ -39,11 +39,11 @@ pub struct WorkerCourse {
 /// A step of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CourseStep {
-    /// Its number.
+    /// Number of the step, from 1.
     pub step: u64,
     /// Its begin, on the clock of the run.
     pub begin: Nanos,
-    /// What of its length was not waiting.
+    /// Part of its length in which the worker did not wait.
     pub own: Nanos,
 }
 
@@ -84,7 +84,8 @@ impl Drawing {
             .iter()
             .filter(|(phase, _)| phase.category() == Category::Waiting)
             .fold(0_u64, |sum, (_, time)| sum.saturating_add(time.0));
-        let (begin, length) = (uint(step.begin), uint(step.length));
+        let begin = uint(step.begin);
+        let length = uint(step.length);
         let own = Nanos(length.saturating_sub(waiting));
         let found = CourseStep { step: uint(step.step), begin: Nanos(begin), own };
         let range = self.range(begin, begin.saturating_add(length));
@@ -131,7 +132,8 @@ async fn each_step(
     attempt: i64,
     mut take: impl FnMut(&StepColumns) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let (mut step, mut rank) = (0, int(u64::from(u32::MAX)));
+    let mut step = 0;
+    let mut rank = int(u64::from(u32::MAX));
     loop {
         let rows: Vec<StepColumns> = sqlx::query_as(
             "SELECT step, rank, begin, length, phases FROM step \

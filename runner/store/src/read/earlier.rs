@@ -10,11 +10,11 @@ use std::time::Duration;
 /// A run of an earlier sweep that may be used again.
 #[derive(Clone, Debug)]
 pub struct EarlierRun {
-    /// In the store.
+    /// Id of the run in the store.
     pub run: RunId,
     /// Name of its arm.
     pub arm: String,
-    /// Its cell's condition.
+    /// Condition of its cell; empty where the recipe varies nothing but arms.
     pub condition: String,
     /// Which repeat, from 0.
     pub repeat: u32,
@@ -24,13 +24,13 @@ pub struct EarlierRun {
     pub took: Option<Duration>,
     /// Why its last attempt ended, in a sentence; empty for a run that is done or was never begun.
     pub detail: String,
-    /// Of everything random in it.
+    /// Seed of everything random in it.
     pub seed: u64,
-    /// What it did.
+    /// Specification that it ran.
     pub spec: RunSpec,
-    /// What makes it the same as another, where that was known.
+    /// Identity ([`recipe::Run::identity`]), by which a run is the same as another; `None` if it was not known.
     pub identity: Option<String>,
-    /// What decided its numbers beside its configuration, where that was noted.
+    /// Provenance of its last attempt; `None` if it was not recorded.
     pub surroundings: Option<Provenance>,
 }
 

@@ -74,7 +74,7 @@ const HOSTS: &[&str] = &[
 ];
 
 impl ExportTable {
-    /// All tables.
+    /// Every table that can be exported.
     pub const ALL: [Self; 6] =
         [Self::Runs, Self::Steps, Self::Metrics, Self::Phases, Self::Hosts, Self::Histograms];
 
@@ -184,9 +184,9 @@ impl ExportTable {
 pub enum Value {
     /// Missing, or NaN in a column of numbers.
     Null,
-    /// A whole number.
+    /// Signed integer, as SQLite stores it.
     Integer(i64),
-    /// Any other number.
+    /// Floating-point number, which may be infinite.
     Real(f64),
     /// As it is, without quotes.
     Text(String),

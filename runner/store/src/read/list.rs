@@ -36,7 +36,8 @@ pub struct RunDetail {
 }
 
 impl RunDetail {
-    /// What decided the numbers of its last attempt beside its configuration; `None` if it was not recorded.
+    /// Provenance of its last attempt, which decides its numbers together with the configuration; `None` if it was not
+    /// recorded.
     pub fn surroundings(&self) -> Option<Provenance> {
         let last = self.events.iter().rev().find(|event| event.state == SURROUNDINGS)?;
         serde_json::from_str(&last.text).ok()
@@ -48,9 +49,9 @@ impl RunDetail {
 pub struct AttemptLine {
     /// Its number, from 1.
     pub number: u32,
-    /// Seconds since 1970.
+    /// Start, in seconds since 1970.
     pub started: i64,
-    /// How it ended.
+    /// State in which it ended; of one under way, the state of the run.
     pub state: RunState,
     /// Whether that is what its recipe asked for.
     pub as_ordered: bool,
@@ -65,7 +66,7 @@ pub struct AttemptLine {
 pub struct EventLine {
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Seconds since 1970.
+    /// Time of the event, in seconds since 1970.
     pub time: i64,
     /// The state after it.
     pub state: String,
@@ -163,7 +164,7 @@ impl Store {
     /// The run whose id begins or ends with `part`.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// [`StoreError::Unknown`] if no run has such an id, [`StoreError::Ambiguous`] if several have.
     pub async fn show(&self, part: &str) -> Result<RunDetail, StoreError> {
         let run = self.find_run(part).await?;
         let mut rows = self.sweep_rows(&Selection::run(&run)).await?;
@@ -193,7 +194,7 @@ impl Store {
     /// The run whose id begins or ends with `part`; with `last`, letters that no id has, the one that started last.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// [`StoreError::Unknown`] if no run has such an id, [`StoreError::Ambiguous`] if several have.
     pub async fn find_run(&self, part: &str) -> Result<RunId, StoreError> {
         if part == "last" {
             return self.last_run().await;

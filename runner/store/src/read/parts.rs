@@ -20,7 +20,7 @@ use record::{CodingRecord, EmulationRecord, HostRecord, Nanos, Rank, ScheduleRec
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
-/// Rows by attempt.
+/// Rows that belong to attempts, by the row of the attempt.
 #[derive(Default)]
 pub(crate) struct Parts {
     pub(crate) nodes: Vec<NodeRow>,

@@ -66,7 +66,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What the event log does not tell once steps are gone; nothing if all stay.
+    /// Totals that the event log no longer gives once steps are removed; `None` if all stay.
     pub(crate) fn rolled_up(&self) -> Option<RolledUp> {
         self.choice.as_ref()?;
         let hit = self.target.as_ref().and_then(|target| target.hit);
@@ -94,7 +94,7 @@ pub(crate) async fn totals_of(
     Ok(Totals { summary, target, histograms, loss_extremes, recorded_spans, choice })
 }
 
-/// What was kept of an attempt when it ended, in a database that is made again from the steps that were kept.
+/// Totals of an attempt in a rebuilt database: those recorded at its end, and the rest from the steps that were kept.
 pub(crate) async fn totals_again(
     connection: &mut SqliteConnection,
     attempt: AttemptId,

@@ -9,7 +9,7 @@ use sqlx::FromRow;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeMap;
 
-/// Rows by attempt.
+/// Rows of a table by the row of the attempt, in the order of the query.
 pub(crate) type Rows<R> = BTreeMap<i64, Vec<R>>;
 
 /// The columns of a table whose rows belong to attempts.

@@ -15,7 +15,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Appends a value.
+    /// Appends the value of the next column; [`insert`] reports the first one that cannot be encoded.
     pub(crate) fn add<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
         if let Err(error) = self.arguments.add(value) {
             self.failure.get_or_insert(error);

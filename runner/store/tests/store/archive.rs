@@ -57,7 +57,7 @@ fn close(folder: &Path) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
 }
 
-/// What the child says of the archive.
+/// Output of the child that reads the archive.
 fn said(folder: &Path) -> String {
     let root = fs::metadata("/proc/self").unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());

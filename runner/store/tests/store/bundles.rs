@@ -13,7 +13,7 @@ use store::{
     look_at_bundle, rebuild,
 };
 
-/// When tests import.
+/// Time at which tests import, in seconds since 1970.
 const NOW: i64 = 9_000;
 
 pub(crate) fn place(folder: &Path) -> PathBuf {
@@ -151,7 +151,7 @@ async fn an_import_that_was_killed_is_finished_by_the_next_one() {
     let whole = tempfile::tempdir().unwrap();
     imported(whole.path(), &file).await.unwrap();
     let expected = dump(&place(whole.path()).join(DATABASE)).await;
-    // What it leaves behind: a folder half unpacked, the directories of runs, and journals that the database does not know yet.
+    // It leaves a folder half unpacked, the directories of runs, and journals that the database does not know yet.
     for journals in [0, 1, 2] {
         let here = tempfile::tempdir().unwrap();
         Store::open(&place(here.path())).await.unwrap().close().await;
@@ -258,7 +258,7 @@ async fn what_is_under_way_or_lost_is_not_bundled_and_no_file_is_left() {
     store.record_events(id, &events).await.unwrap();
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();
     store.record_sweep_end(&sweep, SweepEnd::Done, 2_000).await.unwrap();
-    // What a bundle has no use for lies beside what it takes.
+    // Files that a bundle has no use for lie beside those that it takes.
     fs::create_dir_all(directory.join("snapshots")).unwrap();
     fs::write(directory.join("snapshots/rank-0-step-20.f32"), model).unwrap();
     fs::write(directory.join("rank-0.log"), "token=secret").unwrap();

@@ -130,7 +130,7 @@ async fn steps_that_cannot_be_removed_stay_until_a_rebuild() {
     let (id, _, sweep) = reported(&store, &plan(), &long_run(2, STEPS)).await;
     let file = place(folder.path()).join(DATABASE);
     let mut other = SqliteConnection::connect(&format!("sqlite:{}", file.display())).await.unwrap();
-    // What SQLite says of a full disk.
+    // SQLite's message for a full disk.
     sqlx::query(
         "CREATE TRIGGER full BEFORE DELETE ON step BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END",
     )

@@ -151,7 +151,7 @@ async fn a_bundle_that_was_cut_or_changed_at_any_place_is_refused() {
     imported(here.path(), &file).await.unwrap();
 }
 
-/// What a compressed file holds, if it is whole.
+/// Content of a compressed file, if the file is whole.
 fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     GzDecoder::new(bytes).read_to_end(&mut content).ok()?;

@@ -183,7 +183,7 @@ async fn a_run_whose_first_attempt_is_lost_can_be_tried_again() {
     assert_eq!(store.attempt_number(id).await.unwrap(), 3);
 }
 
-/// What a full disk kept the database from keeping is written down, and then again.
+/// An end that a full disk kept out of the database is in the journal already, and is written there once more.
 #[tokio::test]
 async fn an_end_that_was_written_down_twice_is_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a driver records is what readers get.
+//! Readers get exactly what a driver recorded.
 
 use crate::world::{attempt, begin, end, events, fresh, host, loss, metric, node, plan, step};
 use recipe::{Metric, Role};

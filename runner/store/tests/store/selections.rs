@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, TestRunner};
 use recipe::Plan;
 use store::{Driver, RunId, RunState, Selection, Store};
 
-/// What the model knows of a run.
+/// Facts about a run, on which the model evaluates the tests.
 struct Facts {
     id: RunId,
     newest: bool,

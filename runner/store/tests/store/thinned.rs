@@ -180,7 +180,8 @@ async fn of_many_spans_those_of_a_timelines_steps_stay_whole_and_on_all_ranks() 
     let store = fresh(folder.path()).await;
     let events = beside(traced(long_run(2, 3_000), 60));
     let (id, run, sweep) = reported(&store, &usual(), &events).await;
-    let (before, all) = (store.timeline(&run).await.unwrap(), counted(&store, &run).await);
+    let before = store.timeline(&run).await.unwrap();
+    let all = counted(&store, &run).await;
     assert_eq!(seen(&store).await.traced_steps, None);
     let transfers = seen(&store).await.transfers;
     store.record_attempt_end(id, &end(RunState::Done)).await.unwrap();

@@ -126,7 +126,6 @@ fn model() -> Model {
     })
 }
 
-/// A machine.
 pub(crate) fn node() -> NodeRow {
     NodeRow {
         name: "local".to_owned(),
@@ -345,7 +344,7 @@ pub(crate) fn usage(rank: u32) -> UsageRecord {
     }
 }
 
-/// What the machine shows when the step of this number ends: other processes use a tenth of a core, and there is no frequency.
+/// Counters of the machine at the end of a step: other processes use a tenth of a core, and there is no frequency.
 pub(crate) fn host(step: u64) -> HostRecord {
     let at = Nanos(step * 12_000_000);
     HostRecord {
@@ -383,7 +382,7 @@ fn at_their_own_pace(number: u64) -> Vec<Event> {
     vec![update(0, number / 4), update(1, 1), Event::Averaged(AveragedRecord { rank, peer, number, at })]
 }
 
-/// What a rank says of its 1000 training samples.
+/// Report of a rank that has its 1000 training samples and its weights.
 pub(crate) fn prepared(rank: u32) -> Prepared {
     Prepared {
         rank: Rank(rank),

@@ -31,7 +31,7 @@ pub(super) struct Ended<'e> {
 struct Promise {
     /// Unknown of one that was cut short.
     least: Option<u64>,
-    /// What a compressed one may come to.
+    /// Bytes to which a compressed one may unpack at most.
     most: u64,
 }
 
