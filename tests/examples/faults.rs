@@ -37,7 +37,9 @@ fn main() -> Result<ExitCode> {
     let disks = fault::can_mount();
     println!("| # | fault | moment | strategy | rank | ended | exit | over | clean | database | told |");
     println!("|--:|---|---|---|--:|---|--:|--:|--:|---|---|");
-    let (mut rows, mut left_out, mut offences) = (Vec::new(), 0, Vec::new());
+    let mut rows = Vec::new();
+    let mut left_out = 0;
+    let mut offences = Vec::new();
     for number in first..first + count {
         let case = Case::random(seed, number);
         if case.fault == ProcessFault::FullDisk && !disks {
@@ -71,7 +73,8 @@ fn line(number: u64, row: &FaultAftermath) -> String {
     let late = if *too_late { " (too late)" } else { "" };
     let rank =
         if matches!(fault, ProcessFault::Kill | ProcessFault::Stop) { rank.to_string() } else { "-".into() };
-    let (over, clean) = (over.as_secs_f64(), clean.as_secs_f64());
+    let over = over.as_secs_f64();
+    let clean = clean.as_secs_f64();
     let sound = if *intact { "intact" } else { "DAMAGED" };
     let told = told.replace('|', "/");
     format!(

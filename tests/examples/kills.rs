@@ -34,7 +34,8 @@ fn main() -> Result<ExitCode> {
     let expected = undisturbed()?;
     println!("| sweep | kills | continued from a checkpoint | numbers |");
     println!("|--:|--:|--:|---|");
-    let (mut kills, mut offences) = (0, 0);
+    let mut kills = 0;
+    let mut offences = 0;
     for sweep in 0.. {
         match killed_again_and_again(mix(seed, sweep), &expected) {
             Ok(killed) => {

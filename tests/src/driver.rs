@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::EventLog;
 
-/// What the system calls a fork server.
+/// Name that the system has for the process of a fork server.
 const SERVER: &str = "bakeoff-forks";
 /// No command that a test waits for takes longer than this.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -31,7 +31,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// An empty one.
+    /// An empty temporary folder, which is removed when this is dropped.
     pub fn new() -> Result<Self> {
         Ok(Self { folder: tempfile::tempdir()? })
     }
@@ -68,12 +68,12 @@ impl Desk {
         self.start(arguments)?.end(PATIENCE)
     }
 
-    /// What it prints with these arguments, if all goes well.
+    /// Standard output of `bakeoff` with these arguments, which must end with exit code 0.
     pub fn said<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String> {
         Ok(self.run(arguments)?.with_code(0)?.stdout)
     }
 
-    /// The same, which is JSON.
+    /// The same, parsed as JSON.
     pub fn json<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<serde_json::Value> {
         Ok(serde_json::from_str(&self.said(arguments)?)?)
     }
@@ -105,25 +105,25 @@ impl Desk {
         Ok(all)
     }
 
-    /// What all first attempts have reported so far.
+    /// Events that all first attempts have reported so far.
     pub fn events(&self) -> Vec<Event> {
         self.attempts().filter_map(|attempt| EventLog::read(&attempt).ok()).flatten().collect()
     }
 }
 
-/// What a `bakeoff` that ended has said.
+/// Exit code and output of a `bakeoff` that ended.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// All of its standard output.
     pub stdout: String,
-    /// What it said meanwhile.
+    /// The lines of its standard error.
     pub stderr: String,
 }
 
 impl Ended {
-    /// What it printed, if it ended with this exit code.
+    /// Returns itself if this is the exit code; else the error has the output.
     pub fn with_code(self, code: i32) -> Result<Self> {
         ensure!(
             self.code == Some(code),
@@ -152,7 +152,7 @@ pub struct DriverProcess {
 }
 
 impl DriverProcess {
-    /// Starts this command.
+    /// Starts this command and begins to read its output.
     pub fn start(mut command: Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -160,7 +160,7 @@ impl DriverProcess {
         let stderr = child.stderr.take().context("its standard error is a pipe")?;
         let printed = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read before the pipe broke is what it printed.
+            // If the pipe breaks, the bytes that were read before are the output.
             let _ = stdout.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
@@ -172,7 +172,7 @@ impl DriverProcess {
         Ok(Self { child, lines, heard: Vec::new(), printed: Some(printed) })
     }
 
-    /// Its process number.
+    /// Process number of the driver.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -272,7 +272,7 @@ impl Drop for DriverProcess {
 /// A worker process, told apart from a later one with the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProcess {
-    /// Its process number.
+    /// Its process number, which a later process may get.
     pub pid: u32,
     born: u64,
 }
@@ -349,7 +349,7 @@ fn send(pid: u32, signal: Signal) -> Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// What Linux says of a process that is there and no zombie.
+/// Fields of `/proc/PID/stat` of a process that exists and is no zombie.
 struct Stat {
     name: String,
     parent: u32,

@@ -185,7 +185,7 @@ impl Lab {
         Ok(command)
     }
 
-    /// The same, started.
+    /// Starts `bakeoff` with these arguments at a desk, where `ssh` knows the hosts.
     pub fn run<A: AsRef<OsStr>>(
         &self,
         desk: &Desk,
@@ -224,7 +224,7 @@ fn shared_cache() -> Result<PathBuf> {
     Ok(crate::binary("bakeoff")?.with_file_name("hosts-cache"))
 }
 
-/// The daemon's program.
+/// The program of the SSH daemon: that of `BAKEOFF_SSHD`, else `/usr/sbin/sshd`.
 fn sshd() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("BAKEOFF_SSHD") {
         return Ok(named.into());

@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: a recipe in a string becomes a run of real worker processes, and what they
-//! reported comes back.
+//! The common parts of the end-to-end tests: a recipe in a string becomes a run of real worker processes, and the
+//! events that they reported come back.
 
 mod driver;
 pub mod fault;
@@ -84,18 +84,18 @@ fn counted(folder: &Path) -> Result<PictureCounts, Vec<ArrayProblem>> {
     Ok(listed.counts())
 }
 
-/// What a recipe's text expands to.
+/// The plan of a recipe's text on a machine of two cores.
 pub fn plan(text: &str) -> Result<Plan> {
     plan_for(text, Machine::new(2))
 }
 
-/// The same with the condition of `--only`.
+/// The plan of a recipe's text with the condition of `--only`.
 pub fn plan_only(text: &str, only: &str) -> Result<Plan> {
     let request = PlanRequest { only: Some(only), ..PlanRequest::new(Path::new("/recipe.toml")) };
     recipe::plan(&Text(text), &request, &Machine::new(2)).map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
-/// What a recipe's text expands to on such a machine.
+/// The plan of a recipe's text on a given machine.
 pub fn plan_for(text: &str, machine: Machine) -> Result<Plan> {
     recipe::plan(&Text(text), &PlanRequest::new(Path::new("/recipe.toml")), &machine)
         .map_err(|problems| anyhow::anyhow!("{problems:?}"))
@@ -176,9 +176,9 @@ pub fn binary(name: &str) -> Result<PathBuf> {
 /// A run that was made, and everything that its processes reported.
 #[derive(Debug)]
 pub struct Trained {
-    /// How it ended.
+    /// How the attempt ended, and why.
     pub outcome: Outcome,
-    /// What was reported, each rank's events in their order.
+    /// All reported events, each rank's in their order.
     pub events: Vec<Event>,
     /// Where logs and snapshots lie, as long as this lives.
     pub directory: tempfile::TempDir,
@@ -217,7 +217,8 @@ pub fn train_again(text: &str, deadlines: Deadlines, before: &Trained) -> Result
     let plan = plan(text)?;
     let run = plan.runs.first().context("the recipe plans no run")?;
     let spec = &plan.cells[run.cell].spec;
-    let (folder, ranks) = (before.directory.path(), spec.cluster.ranks());
+    let folder = before.directory.path();
+    let ranks = spec.cluster.ranks();
     let last = SavedCheckpoint::newest_first(folder, ranks, &before.events).next();
     let resume = last.context("no checkpoint")?.continued(before.events.iter().cloned());
     let resume = Some(resume.context("the checkpoint does not fit")?);
@@ -303,7 +304,7 @@ impl Trained {
         })
     }
 
-    /// The evaluations.
+    /// The results of all evaluations.
     pub fn metrics(&self) -> impl Iterator<Item = &MetricRecord> {
         self.events.iter().filter_map(|event| match event {
             Event::Metric(metric) => Some(metric),

@@ -49,7 +49,8 @@ impl Namespaces {
         run(&format!("ip address add {}/24 dev {}", address(subnet, 254), bridge(subnet)))?;
         run(&format!("ip link set {} up", bridge(subnet)))?;
         for host in spaces.hosts() {
-            let (name, link) = (spaces.name(host), link(subnet, host));
+            let name = spaces.name(host);
+            let link = link(subnet, host);
             for line in [
                 format!("ip netns add {name}"),
                 format!("ip link add {link} type veth peer name {CARD} netns {name}"),
@@ -64,7 +65,7 @@ impl Namespaces {
         Ok(spaces)
     }
 
-    /// Their numbers.
+    /// The numbers of the hosts, from 1.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = u8> + use<> {
         1..=self.count
     }
@@ -112,7 +113,8 @@ impl Keeper {
     fn start(subnet: u8, count: u8) -> io::Result<Self> {
         let mut lines = vec!["cat > /dev/null".to_owned()];
         for host in 1..=count {
-            let (name, link) = (space(subnet, host), link(subnet, host));
+            let name = space(subnet, host);
+            let link = link(subnet, host);
             lines.push(format!(
                 "for p in $(ip netns pids {name}); do kill -9 $p; done; ip netns delete {name}"
             ));
@@ -138,7 +140,7 @@ impl Drop for Keeper {
         drop(self.input.take());
         let ended = crate::wait_until(REMOVAL, || Ok(self.process.try_wait()?.is_some()));
         if ended.is_err() {
-            // What it has not removed by now, it will not.
+            // It will not remove what it has not removed by now.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }

@@ -1,4 +1,4 @@
-//! What of a run's events does not depend on the clock.
+//! The parts of a run's events that do not depend on the clock.
 
 use record::{Event, RankEnd};
 

@@ -61,14 +61,14 @@ pub struct KilledSweep {
     pub kills: u32,
     /// How often a driver continued a run from a checkpoint.
     pub continued: u32,
-    /// What it ended with.
+    /// The numbers of its runs when it was done.
     pub numbers: SweepNumbers,
 }
 
 /// The sweep without interruption.
 #[derive(Debug)]
 pub struct Undisturbed {
-    /// What it ended with.
+    /// The numbers of its runs, which killed sweeps must end with as well.
     pub numbers: SweepNumbers,
     took: Duration,
 }
@@ -88,7 +88,8 @@ pub fn undisturbed() -> Result<Undisturbed> {
 /// One of these does not hold.
 pub fn killed_again_and_again(seed: u64, undisturbed: &Undisturbed) -> Result<KilledSweep> {
     let desk = desk()?;
-    let (mut kills, mut continued) = (0, 0);
+    let mut kills = 0;
+    let mut continued = 0;
     loop {
         let driver = desk.start(["run", "recipe.toml"])?;
         let longest = undisturbed.took.mul_f64(LONGEST_LIFE * (1.0 + f64::from(kills) / PATIENT));

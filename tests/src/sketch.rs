@@ -6,13 +6,13 @@ use std::fmt;
 /// ten steps of a linear model.
 #[derive(Clone, Copy, Debug)]
 pub struct Sketch<'a> {
-    /// Of the sweep.
+    /// Name of the sweep.
     pub name: &'a str,
     /// Kind of the model.
     pub model: &'a str,
     /// Kind of the strategy.
     pub strategy: &'a str,
-    /// Training samples.
+    /// Number of training images.
     pub samples: u32,
     /// Samples per step of both workers.
     pub batch: u32,

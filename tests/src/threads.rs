@@ -14,10 +14,10 @@ use strategies::{
     Transport, Vector,
 };
 
-/// What a rank left.
+/// The records of one rank.
 #[derive(Debug, Default)]
 pub struct RankLog {
-    /// What it recorded, in order.
+    /// Its events, in the order in which it recorded them.
     pub events: Vec<Event>,
     /// From the start of the run to the end of its last lane, by a clock that no phase was measured with.
     pub wall: Duration,

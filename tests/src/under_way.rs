@@ -14,11 +14,11 @@ const START_UP: Duration = Duration::from_mins(1);
 /// A run under way.
 #[derive(Debug)]
 pub struct UnderWay {
-    /// Where it runs.
+    /// The folder that it runs in.
     pub desk: Desk,
     /// Killed when this is dropped.
     pub driver: DriverProcess,
-    /// By rank.
+    /// The worker processes, in the order of their ranks.
     pub workers: Vec<WorkerProcess>,
 }
 

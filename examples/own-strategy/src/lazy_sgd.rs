@@ -28,7 +28,7 @@ struct Worker {
     period: u64,
     /// The gradients since the last all-reduce, each weighted by its samples.
     sum: Option<Vector>,
-    /// Steps in `sum`.
+    /// Number of steps whose gradients are in `sum`.
     steps: u64,
 }
 

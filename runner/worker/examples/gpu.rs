@@ -39,7 +39,8 @@ fn main() -> Result<()> {
     pass(processors.as_mut(), &weights, &batch, &mut expected)?;
     let mut found = Passed::of(&weights);
     pass(gpu.as_mut(), &weights, &batch, &mut found)?;
-    let (mut all, mut copies) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut copies = Vec::new();
     let mut equal = true;
     // Its memory is there before the time begins, as a worker's is.
     let mut again = Passed::of(&weights);
@@ -62,7 +63,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What a batch comes to, and how long it took.
+/// Loss and gradient of a batch, and how long it took.
 struct Passed {
     loss: f32,
     gradient: Vector,

@@ -40,7 +40,8 @@ fn main() -> Result<()> {
     let times = measured(learner.as_mut(), &batch, steps.parse()?)?;
     for (number, (layer, of_layer)) in learner.layout().layers().iter().zip(times).enumerate() {
         let Times { mut forward, mut backward } = of_layer;
-        let (forward, backward) = (median(&mut forward), median(&mut backward));
+        let forward = median(&mut forward);
+        let backward = median(&mut backward);
         println!(
             "layers bakeoff number={number} name={} forward={forward:.1} backward={backward:.1}",
             layer.name

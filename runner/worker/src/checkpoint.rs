@@ -31,7 +31,7 @@ pub(crate) enum CheckpointError {
     Damaged { file: PathBuf, what: String },
 }
 
-/// What the file begins with.
+/// The table of the file: its rank and number, and the lanes with the shapes of their values.
 #[derive(Serialize, Deserialize)]
 struct Table {
     rank: record::Rank,

@@ -19,7 +19,7 @@ pub(crate) struct ControlListener {
 }
 
 impl ControlListener {
-    /// Starts the thread.
+    /// Starts to listen; fails if the system refuses a thread.
     pub(crate) fn open(
         inbox: ControlInbox,
         clock: Arc<RunClock>,
@@ -47,7 +47,7 @@ impl ControlListener {
         Ok(Self { thread: std::thread::Builder::new().name("listener".into()).spawn(listen)?, over })
     }
 
-    /// Ends the thread.
+    /// Stops listening; returns when the thread has ended.
     pub(crate) fn close(self) {
         self.over.store(true, Ordering::Release);
         // The thread holds nothing that could be lost.

@@ -71,10 +71,10 @@ impl Evaluator {
         self.scores(record, &weights)
     }
 
-    /// What snapshots of one mark come to together, and the snapshot of their mean where the run ends with it. They are
+    /// Metrics of one mark's snapshots together, and the snapshot of their mean where the run ends with it. They are
     /// taken in the order given: that of their ranks. The mean is evaluated where the run is judged by it, under the
     /// name `mean of 4 ranks`; it has the time and the samples of the latest copy. Its step is that of the ranks where
-    /// they step `together`, else the number of the mark. No snapshots come to nothing.
+    /// they step `together`, else the number of the mark. Without snapshots there is neither.
     pub fn average(
         &mut self,
         directory: &Path,
@@ -107,7 +107,8 @@ impl Evaluator {
     ) -> Result<(Vec<MetricRecord>, Option<SnapshotRecord>), EvaluationError> {
         let Some(mut record) = merged(records, PARTS_STEP_TOGETHER) else { return Ok((Vec::new(), None)) };
         if records.len() != self.partition.parts() {
-            let (parts, step) = (self.partition.parts(), record.step);
+            let parts = self.partition.parts();
+            let step = record.step;
             return Err(EvaluationError::Parts { found: records.len(), parts, step });
         }
         "group 0".clone_into(&mut record.model);

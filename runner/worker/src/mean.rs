@@ -4,7 +4,7 @@ use crate::snapshot::{self, SnapshotError};
 use std::path::PathBuf;
 use strategies::Vector;
 
-/// What several models come to together.
+/// The mean of several models, and their distance from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
     /// Their uniform mean, rounded to 32 bits at the end.

@@ -131,7 +131,7 @@ impl Process<'_> {
         RankEnd::Failed { lane, step, phase, peer: peer.or(error.peer()), reason: error.to_string() }
     }
 
-    /// Data, model, connections.
+    /// Loads the data set and the model, opens the connections, and builds the lanes.
     fn prepare(&mut self) -> Result<Ready, LaneFailure> {
         let Briefing { spec, seed, .. } = self.briefing;
         let data = DataSet::load(&spec.dataset).map_err(|error| LaneFailure::early(Phase::Data, error))?;

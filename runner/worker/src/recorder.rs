@@ -37,14 +37,14 @@ pub(crate) struct Recorder {
     /// The longest wait of a snapshot; a slower disk has failed.
     limit: Duration,
     stop: Arc<Stop>,
-    /// What the recipe lets go wrong with the rank.
+    /// The faults that the recipe plans for this rank; set once.
     strikes: OnceLock<Strikes>,
     errands: Sender<Errand>,
     /// Processor time of the thread that ships, in nanoseconds.
     shipping: AtomicU64,
 }
 
-/// What the thread that ships is asked for.
+/// A request to the thread that ships.
 enum Errand {
     /// To ship at once what was recorded, and to say when that is done.
     Ship(Sender<()>),
@@ -52,7 +52,7 @@ enum Errand {
     Close,
 }
 
-/// What the thread that writes takes.
+/// Work for the thread that writes.
 enum ToDisk {
     Snapshot(SnapshotRecord, Vector),
     Checkpoint(Vec<Checkpoint>),
@@ -127,7 +127,7 @@ impl Recorder {
         lock(&self.checkpoints).lanes = lanes;
     }
 
-    /// Sets what the recipe lets go wrong with the rank.
+    /// Sets the faults that the recipe plans for this rank.
     pub(crate) fn expect_strikes(&self, strikes: Strikes) {
         // A rank has one recipe.
         let _ = self.strikes.set(strikes);

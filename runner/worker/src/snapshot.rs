@@ -13,14 +13,14 @@ pub enum SnapshotError {
     #[error("snapshot {} cannot be written: {source}", file.display())]
     Write {
         file: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file could not be read.
     #[error("snapshot {} cannot be read: {source}", file.display())]
     Read {
         file: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file is of another model, or cut off.

@@ -33,7 +33,7 @@ impl StartBarrier {
         Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), stop, patience })
     }
 
-    /// Opens the barrier.
+    /// Lets the lanes pass, and notes the time.
     pub(crate) fn open(&self) {
         lock(&self.state).opened = Some(Instant::now());
         self.changed.notify_all();

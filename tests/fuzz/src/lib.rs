@@ -1,4 +1,4 @@
-//! What every fuzz target measures beside looking for panics: how much memory an input makes the program hold.
+//! The memory that an input makes the program hold: every fuzz target measures it, beside looking for panics.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What an input of some size may make the program hold at any moment.
+/// The most bytes that an input may make the program hold at any moment, by the input's size.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Bytes for each byte of the input.

@@ -9,7 +9,7 @@ use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
 use worker::data::hostile::{FileForm, read_cifar_10, read_cifar_100};
 
-/// As for IDX.
+/// The bound of the target `idx`, whose files are packed the same way.
 const BOUND: Bound = Bound { factor: 3 * 1040, constant: 1 << 20 };
 
 fuzz_target!(|input: &[u8]| {

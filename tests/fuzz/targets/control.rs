@@ -6,7 +6,7 @@
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
 
-/// What MessagePack becomes in memory is larger than its text: an event has a fixed size of a few hundred bytes,
+/// A decoded message is larger than its MessagePack: an event has a fixed size of a few hundred bytes,
 /// and its shortest text some tens. A vector that promises more than it holds is given up to a MiB before that
 /// shows, and vectors nest a few deep.
 const BOUND: Bound = Bound { factor: 64, constant: 4 << 20 };

@@ -116,7 +116,8 @@ fn idx() -> Result<Vec<Vec<u8>>> {
 
 /// Two records of each kind, plain and packed.
 fn cifar() -> Result<Vec<Vec<u8>>> {
-    let (ten, hundred) = ([&[3][..], &[7; 3072]].concat().repeat(2), [&[3, 99][..], &[7; 3072]].concat().repeat(2));
+    let ten = [&[3][..], &[7; 3072]].concat().repeat(2);
+    let hundred = [&[3, 99][..], &[7; 3072]].concat().repeat(2);
     let input = |choice: u8, bytes: &[u8]| [&[choice][..], bytes].concat();
     Ok(vec![input(0, &ten), input(2, &hundred), input(1, &gzip(&ten)?), input(3, &gzip(&hundred)?)])
 }

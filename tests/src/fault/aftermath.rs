@@ -32,7 +32,7 @@ pub struct FaultAftermath {
     pub clean: Duration,
     /// Whether `PRAGMA integrity_check` and the checks on top of it found nothing.
     pub intact: bool,
-    /// What the database, or else the driver, says of the end.
+    /// Reason of the end in the database, or else the driver's last error.
     pub told: String,
     /// Requirements that are not met.
     pub offences: Vec<String>,
@@ -87,14 +87,14 @@ fn left_to_die(workers: &[WorkerProcess]) {
     }
 }
 
-/// What the driver said last that is no picture of its progress.
+/// The last line with an error that the driver printed; empty if there is none.
 fn last_words(said: &str) -> String {
     let mut lines =
         said.lines().map(str::trim).filter(|line| line.starts_with("error") || line.contains("cannot"));
     lines.next_back().unwrap_or_default().to_owned()
 }
 
-/// What the database says.
+/// The run as the database has it afterwards.
 struct Book {
     intact: bool,
     state: String,

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Enough for the store of a small run.
 const SIZE: &str = "size=256m";
-/// What fills it.
+/// Name of the file that fills it.
 const FILLER: &str = "filler";
 
 /// A file system in memory; it is unmounted when this is dropped.

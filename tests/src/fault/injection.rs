@@ -30,14 +30,14 @@ pub(super) struct Scene {
 /// Whether the fault met what it was meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hit {
-    /// It took place.
+    /// The fault met its target.
     Met,
     /// Its target had exited already.
     TooLate,
 }
 
 impl Scene {
-    /// Starts a run.
+    /// Starts the run of a case, on a small disk of its own if that is to be filled.
     pub(super) fn start(case: Case) -> Result<Self> {
         let desk = Desk::new()?;
         let full = case.fault == ProcessFault::FullDisk;

@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Duration;
 use strategies::rng::mix;
 
-/// What goes wrong.
+/// A fault of a process, or of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessFault {
     /// A rank's process is killed.
@@ -44,20 +44,20 @@ pub enum Moment {
 /// How a run goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What.
+    /// The fault that is injected.
     pub fault: ProcessFault,
-    /// When.
+    /// The moment that is waited for.
     pub moment: Moment,
-    /// The strategy's kind.
+    /// Kind of the strategy, as a recipe names it.
     pub strategy: &'static str,
-    /// Whose process it is, where it is a rank's.
+    /// The rank that is hit, if a rank is; its log also shows the moment of start-up.
     pub rank: u32,
-    /// How long after the moment began.
+    /// Time from the beginning of the moment to the fault.
     pub delay: Duration,
 }
 
 impl ProcessFault {
-    /// All of them.
+    /// Every fault, in the order in which they take turns.
     pub const ALL: [Self; 4] = [Self::Kill, Self::Stop, Self::DriverKill, Self::FullDisk];
 }
 
@@ -105,7 +105,7 @@ pub const DRAWN_STRATEGIES: [&str; 5] = ["ps-sync", "d-sync", "pipe-sgd", "easgd
 const LONGEST_DELAY: u64 = 60_000;
 
 impl Case {
-    /// Without a delay.
+    /// A case whose fault comes as soon as its moment has begun.
     pub fn new(fault: ProcessFault, moment: Moment, strategy: &'static str, rank: u32) -> Self {
         Self { fault, moment, strategy, rank, delay: Duration::ZERO }
     }

@@ -1,4 +1,4 @@
-//! What a machine lacks, and programs that are not what they should be.
+//! Machines that lack something, and programs that are not what they should be.
 
 use crate::row::{RUN, Row, hold, recipe};
 use e2e::{Desk, Sketch};

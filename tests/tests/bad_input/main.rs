@@ -1,4 +1,4 @@
-//! What users and machines get wrong: each case has an error that says where, what and what to do, and nothing is lost.
+//! Mistakes of users and faults of machines: each has an error that says where, what and what to do; nothing is lost.
 //!
 //! A row is one thing that is broken. Before each, there is a store with one finished run; after it, the store is as it
 //! was, or, where the store itself is broken, its file is, byte for byte.

@@ -22,7 +22,7 @@ fn runs_on_hosts_of_their_own_overlap_and_end_with_the_same_weights() {
         let desk = Desk::new().unwrap();
         desk.write("recipe.toml", &recipe("use = [\"lab1*2\", \"lab2*2\"]\nworkers = 2")).unwrap();
         let ended = lab.run(&desk, arguments).unwrap().end(PATIENCE).unwrap().with_code(0).unwrap();
-        // What began and ended, in its order.
+        // The beginnings and ends of runs, in their order.
         let words = ended.stderr.lines().filter_map(|line| line.split_once("] "));
         let words: Vec<String> =
             words.map(|(_, rest)| rest.split(':').next().unwrap_or_default().to_owned()).collect();
@@ -42,7 +42,8 @@ fn runs_on_hosts_of_their_own_overlap_and_end_with_the_same_weights() {
         let node = &shown["nodes"][rank["node"].as_u64().unwrap() as usize];
         (line["repeat"].as_u64().unwrap(), node["name"].as_str().unwrap().to_owned())
     };
-    let (one, other) = (host(0), host(1));
+    let one = host(0);
+    let other = host(1);
     assert!(one.0 != other.0 && one.1 != other.1, "{one:?} {other:?}");
     // A run is the same run on the other host: nothing is trained again.
     let again =

@@ -24,7 +24,7 @@ fn run(desk: &Desk, arguments: &[&str]) -> Ended {
     desk.run(arguments).unwrap()
 }
 
-/// What it prints, if all goes well.
+/// Standard output of `bakeoff` with these arguments, which must end with exit code 0.
 fn done(desk: &Desk, arguments: &[&str]) -> String {
     run(desk, arguments).with_code(0).unwrap().stdout
 }

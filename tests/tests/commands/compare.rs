@@ -117,7 +117,8 @@ fn runs(folder: &Desk, sweep: &str) -> Vec<String> {
 }
 
 fn differences_of_two_runs(folder: &Desk) {
-    let (before, after) = (runs(folder, "last~2"), runs(folder, "last~1"));
+    let before = runs(folder, "last~2");
+    let after = runs(folder, "last~1");
     let document = folder.json(["diff", &before[0], &after[0], "--format", "json"]).unwrap();
     let keys = |part: &str| -> Vec<String> {
         document[part].as_array().unwrap().iter().map(|row| text(row, "key").to_owned()).collect()
@@ -133,7 +134,7 @@ fn differences_of_two_runs(folder: &Desk) {
     assert!(ended.stderr.contains("both are run"), "{}", ended.stderr);
 }
 
-/// What the run measured of the emulated card predicts the same steps as the card's own numbers do.
+/// The run's measurements of the emulated card predict the same steps as the card's own numbers do.
 fn predictions_from_a_run(folder: &Desk) {
     let stated = recipe("40ms");
     let (network, rest) = stated.split_once("[network]").unwrap();

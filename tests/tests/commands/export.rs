@@ -1,4 +1,4 @@
-//! What other programs get: a run that is repeated from its exported files alone, and a trace that opens.
+//! Exports for other programs: a run that is repeated from its exported files alone, and a trace that opens.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::Desk;
@@ -178,7 +178,7 @@ impl Network {
     }
 }
 
-/// What one step of all ranks did: the samples and the rate.
+/// The samples of all ranks in one step, and its rate.
 struct Step {
     samples: Vec<usize>,
     rate: f64,

@@ -126,7 +126,7 @@ const RUNS: usize = 20;
 #[test]
 fn named_phases_cover_an_independent_clock() {
     for strategy in [Strategy::DSync, Strategy::PsSync] {
-        // What else the machine does only takes from a share; what the program leaves out is missing in each run.
+        // Other work of the machine only takes from a share; time that the program leaves out is missing in each run.
         let mut best = vec![0.0_f64; 4];
         for _ in 0..RUNS {
             for (best, share) in best.iter_mut().zip(named(&strategy)) {

@@ -27,7 +27,8 @@ fn recipes(folder: &str) -> Vec<PathBuf> {
 const MOST_WEIGHTS: usize = 8_000_000;
 const MOST_VALUES: usize = 100_000;
 
-/// What the command line changes in a recipe: its length, its data, how many workers, and a model that takes long, but none of its arms.
+/// Command-line settings that shorten a recipe: its length, its data, how many workers, and a model that takes long,
+/// but none of its arms.
 fn shortened(plan: &Plan) -> Vec<String> {
     let few = fewest(plan);
     let spec = &plan.cells[0].spec;

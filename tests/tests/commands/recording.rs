@@ -1,4 +1,4 @@
-//! What measuring costs, and whether the books close, on real ranks that train a model of the usual size.
+//! The cost of measuring, and whether the books close, on real ranks that train a model of the usual size.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Sketch, Trained, train};
@@ -55,8 +55,8 @@ fn recording_takes_less_than_a_hundredth_and_phases_leave_no_gap() {
             let overheads = overheads(&trained);
             assert_eq!(overheads.len(), ranks);
             for overhead in overheads {
-                let (recording, named) =
-                    (overhead.recording.0 as f64 / overhead.wall.0 as f64, named(&trained, overhead));
+                let recording = overhead.recording.0 as f64 / overhead.wall.0 as f64;
+                let named = named(&trained, overhead);
                 assert!(recording > 0.0, "{strategy}: recording costs something");
                 assert!(named <= 1.0, "{strategy}: phases cover {named} of rank {}", overhead.rank);
                 let best = best.entry(overhead.rank).or_insert(Best::NONE);

@@ -227,8 +227,7 @@ fn a_server_that_waits_for_no_worker_continues_without_two_of_three() {
             outcome.lost_ranks[1].reason
         );
         assert!(outcome.detail.ends_with("the run went on without them"), "{strategy}: {}", outcome.detail);
-        // What the lost ones were computing is computed by the last one, unless it had gone home, and the model is
-        // judged as ever.
+        // The last worker computes the share of the lost ones, unless it had gone home; the model is judged as ever.
         let samples = samples_at_the_end(&trained);
         assert!((11_960..12_060).contains(&samples), "{strategy}: {samples} samples");
         assert!(is_judged(&trained), "{strategy}");

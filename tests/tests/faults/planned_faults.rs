@@ -1,5 +1,5 @@
-//! What goes wrong because a recipe says so, in real processes: at the stated step, and never to the blame of a machine. The cells of the
-//! table in `strategies/README.md` for five kinds; the simulator has all of them.
+//! Faults that a recipe plans, in real processes: they happen at the stated step, and no machine is blamed. The cells
+//! of the table in `strategies/README.md` for five kinds; the simulator has all of them.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
 use e2e::{Desk, Trained, train_again, train_watched};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Ten of these without a message, and a rank counts as hanging.
 const HEARTBEAT: Duration = Duration::from_millis(300);
-/// Longer than that.
+/// Longer than ten heartbeats.
 const LONG: Duration = Duration::from_millis(3500);
 const SHORT: Duration = Duration::from_millis(700);
 const VICTIM: Rank = Rank(1);
@@ -41,7 +41,8 @@ fn recipe(arms: &[&str], faults: &[&str]) -> String {
     let each = |head: &str, bodies: &[&str]| -> String {
         bodies.iter().flat_map(|body| [head, "\n", body, "\n"]).collect()
     };
-    let (strategies, faults) = (each("[[strategy]]", arms), each("[[faults]]", faults));
+    let strategies = each("[[strategy]]", arms);
+    let faults = each("[[faults]]", faults);
     format!(
         r#"
 schema = 1
@@ -132,7 +133,8 @@ fn a_paused_rank_comes_back_and_is_not_missed() {
         let length = if kind == StrategyKind::DSync { LONG } else { SHORT };
         let fault = format!("kind = \"pause\"\nrank = 1\nstep = 20\nfor = \"{}ms\"", length.as_millis());
         let trained = run(kind, &[&fault]).done().unwrap();
-        let (begin, length) = (moment(&trained, 20), length.as_nanos() as u64);
+        let begin = moment(&trained, 20);
+        let length = length.as_nanos() as u64;
         assert_eq!((trained.outcome.lost_ranks.len(), trained.outcome.as_ordered), (0, false), "{kind}");
         let victim = steps(&trained, VICTIM);
         let paused = victim.iter().find(|step| step.step == 20).unwrap();
@@ -252,7 +254,7 @@ fn a_lost_link_ends_what_needs_it_and_names_who_waited_where() {
     }
 }
 
-/// What a store knows of its runs: arm, state, attempts.
+/// Arm, state and attempt number of each run in the newest sweep, sorted.
 fn known(desk: &Desk) -> Vec<(String, String, u64)> {
     let list = desk.json(["list", "last", "--format", "json"]).unwrap();
     let of = |line: &Value| {

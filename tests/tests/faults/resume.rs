@@ -35,7 +35,7 @@ fn recipe_of(model: &str, strategy: &'static str, more: &str) -> String {
     text.replace("[nodes]", &recorded) + more + "[compute]\nstep-time = \"8ms\"\n"
 }
 
-/// What the attempt has recorded whose ranks all reached the end.
+/// The events of the attempt whose ranks all reached the end.
 fn finished(desk: &Desk) -> Vec<Event> {
     let second = |attempt: PathBuf| [attempt.with_file_name("2"), attempt];
     let logs = desk.attempts().flat_map(second).filter_map(|attempt| EventLog::read(&attempt).ok());
@@ -130,7 +130,8 @@ fn a_run_that_ended_early_ends_with_the_numbers_of_one_that_did_not() {
         );
         let resumed = desk.run(["run", "recipe.toml"]).unwrap().with_code(0).unwrap();
         assert!(resumed.stderr.contains("it continues from checkpoint "), "{}", resumed.stderr);
-        let (whole, resumed) = (numbers(&finished(&whole)), numbers(&finished(&desk)));
+        let whole = numbers(&finished(&whole));
+        let resumed = numbers(&finished(&desk));
         let differing: Vec<_> =
             whole.iter().zip(&resumed).filter(|(one, other)| one != other).take(5).collect();
         assert!(whole == resumed, "{strategy}: {} and {} numbers, {differing:?}", whole.len(), resumed.len());

@@ -1,4 +1,4 @@
-//! What goes wrong while a run trains: workers that die or hang, a driver that is killed, a user who has had enough.
+//! Unplanned faults while a run trains: workers that die or hang, a driver that is killed, a user who has had enough.
 //! In every case the fault is reported, the database is intact, and no process is left.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 

@@ -1,4 +1,4 @@
-//! What goes wrong on other hosts while ranks train there: it is named with its place, and no process stays.
+//! Accidents on other hosts while ranks train there: each is named with its place, and no process stays.
 
 use crate::{
     APART, ENDLESS, HOSTS, PATIENCE, Training, cleaned, recipe, says, trained, training, training_in,
@@ -111,7 +111,7 @@ fn a_lost_connection_ends_the_run_and_its_host_is_named() {
     }
 }
 
-/// What a cable that is pulled in the middle of a step looks like from the driver: silence, of ranks and host alike.
+/// From the driver, a cable that is pulled in the middle of a step looks like silence, of ranks and host alike.
 #[test]
 fn a_cut_link_ends_the_run_and_names_rank_and_host() {
     if !Lab::is_possible_in_namespaces() {
@@ -129,7 +129,7 @@ fn a_cut_link_ends_the_run_and_names_rank_and_host() {
     assert_eq!(lab.processes().unwrap(), [""; 0]);
 }
 
-/// What the recipe lets go wrong on other machines is what goes wrong there, and a result: no retry, no blame, exit code 0.
+/// Faults that the recipe plans happen on other machines as well, and are a result: no retry, no blame, exit code 0.
 #[test]
 fn ranks_of_other_hosts_fail_pause_slow_down_and_lose_links_as_the_recipe_says() {
     if !Lab::is_possible() {

@@ -96,7 +96,8 @@ fn a_host_with_another_worker_program_makes_another_run() {
     let lab = Lab::start().unwrap();
     let desk = Desk::new().unwrap();
     let own = desk.at("own-worker");
-    let (worker, starts) = (binary("bakeoff-worker").unwrap(), desk.at("starts"));
+    let worker = binary("bakeoff-worker").unwrap();
+    let starts = desk.at("starts");
     let script =
         format!("#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n", starts.display(), worker.display());
     std::fs::write(&own, script).unwrap();
@@ -130,7 +131,8 @@ fn the_clocks_of_hosts_are_compared_and_the_page_says_how_exactly() {
     let mut lines = exported.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let column = |name: &str| head.iter().position(|other| other == name).unwrap();
-    let (node, error) = (column("node"), column("clock_error_ns"));
+    let node = column("node");
+    let error = column("clock_error_ns");
     let read: BTreeMap<String, u64> =
         lines.map(|line| (line[node].clone(), line[error].parse().unwrap())).collect();
     assert_eq!(read.keys().collect::<Vec<_>>(), ["0", "1"], "{exported}");

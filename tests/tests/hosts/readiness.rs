@@ -5,7 +5,7 @@ use e2e::{Desk, Lab};
 use std::fs;
 use std::path::Path;
 
-/// What `bakeoff run` says of a lab that was changed by `spoil`, with exit code 4.
+/// Standard error of `bakeoff run` on a lab that was changed by `spoil`, with exit code 4.
 fn refused(nodes: &str, spoil: impl FnOnce(&Lab)) -> String {
     let lab = Lab::start().unwrap();
     spoil(&lab);

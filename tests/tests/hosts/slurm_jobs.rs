@@ -176,7 +176,8 @@ fn a_driver_that_goes_leaves_its_jobs_and_a_later_one_takes_them() {
     // The second is killed while it waits.
     drop(start());
     let last = run(&lab, &desk, &SUBMIT).with_code(0).unwrap();
-    let (before, after) = (numbers(&first.stderr), numbers(&last.stderr));
+    let before = numbers(&first.stderr);
+    let after = numbers(&last.stderr);
     assert!(before.len() == 4 && after.is_subset(&before), "{before:?} {after:?}");
     assert_eq!(desk.weights().unwrap().len(), 4);
     assert!(folders(&desk).is_empty() && jobs(&lab).is_empty());

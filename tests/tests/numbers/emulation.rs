@@ -161,7 +161,7 @@ fn a_measured_split_adds_up_to_the_step_and_a_straggler_takes_its_factor() {
                 phases.map(|phase| step.phases[phase].0)
             })
             .sum();
-        // What a rank was late, and made good later, is forgiven while it waits for the others anyway.
+        // A delay that a rank made good later is forgiven while it waits for the others anyway.
         let behind: u64 =
             steps.iter().map(|step| step.phases[Phase::WaitPeer].0 + step.phases[Phase::Transfer].0).sum();
         assert!(computing + behind >= 12 * (least - 10), "rank {rank} computed for {computing} ns");

@@ -63,7 +63,8 @@ fn workers_and_a_server_end_with_the_same_weights_and_learn_as_one_process() {
     assert_eq!(served.common_digests().unwrap(), digests);
     let accuracy = values(&workers, Metric::TestAccuracy);
     assert!(accuracy.last().unwrap() > &0.95, "{accuracy:?}");
-    let (one, two) = (run("kind = \"d-sync\"", 1, ""), values(&workers, Metric::TestLoss));
+    let one = run("kind = \"d-sync\"", 1, "");
+    let two = values(&workers, Metric::TestLoss);
     for (one, two) in values(&one, Metric::TestLoss).iter().zip(&two) {
         assert!((one - two).abs() < 1e-4 * one.max(0.1), "{one} and {two}");
     }

@@ -100,7 +100,7 @@ fn a_file_that_cannot_be_trained_is_refused_before_anything_starts() {
         fs::copy(scripts.join(name), desk.at(name)).unwrap();
     }
     let recipe = recipe();
-    // What a script prints is no part of its layout.
+    // Text that a script prints is no part of its layout.
     let talks = ["plan", recipe.to_str().unwrap(), "--set", "model.file=talking.pt"];
     desk.run(talks).unwrap().with_code(0).unwrap();
     for (setting, words) in [

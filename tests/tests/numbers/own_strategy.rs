@@ -49,7 +49,7 @@ fn a_strategy_and_a_codec_of_ones_own_train_in_real_processes_and_are_on_the_pag
     assert_eq!(sent(&desk), [40 * 4 * all_reduce, 10 * 4 * all_reduce, 10 * all_reduce]);
 }
 
-/// What the example's worker says of a recipe that is the example's but for one word.
+/// A desk with the example's recipe but for one word, and the end of `bakeoff` there with the example's worker.
 fn changed(verb: &[&str], from: &str, to: &str) -> (Desk, Ended) {
     let desk = Desk::new().unwrap();
     desk.write("other.toml", &fs::read_to_string(RECIPE).unwrap().replace(from, to)).unwrap();

@@ -311,8 +311,8 @@ fn beside_a_straggler_only_gossip_without_waiting_keeps_its_pace() {
     let communicates: fn(&recipe::Slow) -> f64 = |slow| slow.link;
     for workers in [4, 8, 16] {
         let ratios = |arm, slow| {
-            let (even, uneven) =
-                (straggling(&plan, arm, workers, None), straggling(&plan, arm, workers, slow));
+            let even = straggling(&plan, arm, workers, None);
+            let uneven = straggling(&plan, arm, workers, slow);
             let others = (0..workers as usize).filter(|rank| *rank != 1);
             others.map(|rank| median_step(&uneven, rank) / median_step(&even, rank)).collect::<Vec<f64>>()
         };

@@ -85,7 +85,8 @@ fn desk() -> Desk {
     let desk = Desk::new().unwrap();
     for split in ["train", "test"] {
         for class in ["disc", "square", "stripes"] {
-            let (from, to) = (shapes().join(split).join(class), desk.at("mine").join(split).join(class));
+            let from = shapes().join(split).join(class);
+            let to = desk.at("mine").join(split).join(class);
             fs::create_dir_all(&to).unwrap();
             for entry in fs::read_dir(from).unwrap() {
                 let entry = entry.unwrap();

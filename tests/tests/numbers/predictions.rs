@@ -1,4 +1,4 @@
-//! What `bakeoff predict` says of synchronous strategies, and what they take in the simulator, where computing and messages take
+//! Predictions of `bakeoff predict` for synchronous strategies against the simulator, where computing and messages take
 //! exactly the time that the recipe states, and coding and sums take none.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
@@ -87,7 +87,8 @@ fn simulated(spec: &RunSpec) -> f64 {
     // The last step of a run leaves nothing for a next one to wait for.
     spec.train.length = Extent::Steps(opening + 9);
     let layers = spec.model.weighted_layers();
-    let (count, n) = (layers.len(), spec.model.parameters());
+    let count = layers.len();
+    let n = spec.model.parameters();
     let samples = (0..20 * spec.train.global_batch).collect();
     let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
     let world = World::new(1).emulating(&spec, 1, count, n);
@@ -126,7 +127,8 @@ fn coded_by(codec: Codec) -> Compression {
 
 /// Asserts that a prediction is off by at most a share of the simulated step; returns that share.
 fn check(what: &str, spec: &RunSpec, bound: f64) -> f64 {
-    let (found, expected) = (predicted(spec), simulated(spec));
+    let found = predicted(spec);
+    let expected = simulated(spec);
     let off = (found / expected - 1.0).abs();
     assert!(off <= bound, "{what}: {found} s predicted, {expected} s simulated");
     off

@@ -126,21 +126,23 @@ fn simulated(spec: &RunSpec) -> f64 {
     let first = spec.communication.schedule.measured_steps() + 3;
     let outcome = outcome(spec, first + 3);
     let steps = outcome.ranks[0].steps(LaneId::Compute);
-    let (before, after) = (steps[first as usize - 1], steps[first as usize + 1]);
+    let before = steps[first as usize - 1];
+    let after = steps[first as usize + 1];
     (after.begin + after.length - before.begin - before.length).seconds() / 2.0
 }
 
 fn outcome(spec: &RunSpec, steps: u64) -> WorldOutcome {
     let mut spec = spec.clone();
     spec.train.length = recipe::Extent::Steps(steps);
-    let (layers, n) = (spec.model.weighted_layers().len(), spec.model.parameters());
+    let layers = spec.model.weighted_layers().len();
+    let n = spec.model.parameters();
     let samples = (0..40 * spec.train.global_batch).collect();
     let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
     let world = World::new(1).emulating(&spec, 1, layers, n);
     world.run(&Blueprint::new(&spec, plan, n), |_| Box::new(Shapes::of(&spec))).unwrap()
 }
 
-/// What rank 0 says that its memory was used for.
+/// The uses of memory that rank 0 reports.
 fn usage(spec: &RunSpec) -> UsageRecord {
     let usage = |event: &Event| match event {
         Event::Usage(usage) => Some(usage.clone()),
@@ -175,7 +177,7 @@ const TABLE: [(u32, u32, f64); 15] = [
     (32, 1, 3896.27),
 ];
 
-/// What the paper found with `mp` workers per model, as a part of what it found with one.
+/// The paper's throughput with `mp` workers per model, as a part of that with one.
 fn paper(workers: u32, mp: u32) -> f64 {
     let of = |mp| TABLE.iter().find(|(n, of, _)| (*n, *of) == (workers, mp)).unwrap().2;
     of(mp) / of(1)
@@ -202,7 +204,8 @@ fn a_prediction_of_the_table_is_what_the_simulator_takes() {
     for (workers, mp, _) in TABLE {
         for bandwidth in [INFINIBAND, ETHERNET] {
             let spec = spec(workers, mp, bandwidth);
-            let (found, expected) = (predicted(&spec), simulated(&spec));
+            let found = predicted(&spec);
+            let expected = simulated(&spec);
             assert!((found / expected - 1.0).abs() < 0.02, "{workers} {mp} {bandwidth}: {found} {expected}");
         }
     }
@@ -217,7 +220,8 @@ fn a_prediction_knows_schemes_and_updates() {
                 let mut spec = spec(workers, mp, ETHERNET);
                 let Strategy::Gmp { scheme: of, fc_update, .. } = &mut spec.strategy else { panic!() };
                 (*of, *fc_update) = (scheme, fc);
-                let (found, expected) = (predicted(&spec), simulated(&spec));
+                let found = predicted(&spec);
+                let expected = simulated(&spec);
                 let off = (found / expected - 1.0).abs();
                 assert!(off < 0.02, "{workers} {mp} {scheme} {fc}: {found} {expected}");
             }
@@ -236,7 +240,8 @@ fn a_prediction_knows_that_members_update_what_they_hold() {
                 spec.communication.schedule = schedule;
                 let split = recipe::ComputeSplit::Given { forward: 0.2, backward: 0.4, update: 0.4 };
                 spec.emulation.compute.as_mut().unwrap().split = split;
-                let (found, expected) = (predicted(&spec), simulated(&spec));
+                let found = predicted(&spec);
+                let expected = simulated(&spec);
                 let off = (found / expected - 1.0).abs();
                 assert!(off < 0.02, "{workers} {mp} {fc} {schedule:?}: {found} {expected}");
             }
@@ -253,7 +258,8 @@ fn so_is_one_with_a_schedule() {
         for schedule in [Schedule::PerLayer, Schedule::Merged, Schedule::MergedExact] {
             let mut spec = spec(workers, mp, ETHERNET);
             spec.communication.schedule = schedule;
-            let (found, expected) = (predicted(&spec), simulated(&spec));
+            let found = predicted(&spec);
+            let expected = simulated(&spec);
             assert!((found / expected - 1.0).abs() < 0.02, "{workers} {mp} {schedule:?}: {found} {expected}");
             assert!(expected <= 1.0001 * single, "{workers} {mp} {schedule:?}");
         }
@@ -271,7 +277,8 @@ fn a_prediction_of_servers_is_near() {
         served.cluster.placements.extend([server.clone(), server]);
         let Strategy::Gmp { averaged_by, .. } = &mut served.strategy else { panic!() };
         *averaged_by = AveragedBy::Servers;
-        let (found, expected) = (predicted(&served), simulated(&served));
+        let found = predicted(&served);
+        let expected = simulated(&served);
         assert!((found / expected - 1.0).abs() < bound, "{workers} {mp}: {found} {expected}");
     }
 }
@@ -280,7 +287,8 @@ fn a_prediction_of_servers_is_near() {
 #[test]
 fn a_prediction_knows_empty_rounds_whole_layers_and_seldom_averages() {
     let check = |name: &str, spec: &RunSpec, bound: f64| {
-        let (found, expected) = (predicted(spec), simulated(spec));
+        let found = predicted(spec);
+        let expected = simulated(spec);
         assert!((found / expected - 1.0).abs() < bound, "{name}: {found} {expected}");
     };
     for (workers, mp) in [(4, 2), (4, 4), (8, 4)] {

@@ -178,7 +178,7 @@ fn learn(arms: &[Arm], expected: usize) {
     assert!(offences.is_empty(), "{}", offences.join("\n"));
 }
 
-/// What the store of the desk holds, all of it done.
+/// The runs in the store of the desk, all of which are done.
 fn runs(desk: &Desk, arms: &[Arm]) -> Vec<Ran> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

@@ -144,7 +144,8 @@ fn every_optimizer_learns_and_a_server_ends_with_the_weights_of_an_all_reduce() 
             assert!(text.contains(optimizer));
             train(&text).unwrap().done().unwrap()
         };
-        let (all_reduce, server) = (run("d-sync", &layers), run("ps-sync", rank_order));
+        let all_reduce = run("d-sync", &layers);
+        let server = run("ps-sync", rank_order);
         let digests = all_reduce.common_digests().unwrap();
         assert_eq!(digests.len(), 51);
         assert_eq!(digests, server.common_digests().unwrap(), "{optimizer}");

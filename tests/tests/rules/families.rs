@@ -292,7 +292,7 @@ fn data_sets_with_files_can_be_fetched_into_the_folder_where_runs_look() {
         let fetched = datasets::PublicDataSet::ALL.into_iter().find(|set| set.name == kind.name());
         let files: Option<BTreeSet<&str>> = fetched
             .map(|set| set.archives.iter().flat_map(|archive| archive.files).map(|file| file.name).collect());
-        // What cannot be fetched is built in, or a user's own.
+        // A data set that cannot be fetched is built in, or a user's own.
         let expected = kind.files().filter(|_| kind.fetched_folder().is_some());
         let same_folder = kind.fetched_folder() == fetched.map(|set| set.folder);
         let read = expected.map(|files| files.required.iter().chain(files.some).copied().collect());

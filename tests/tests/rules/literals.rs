@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 /// A function with a flag among its parameters, as calls name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flagged {
-    /// `receiver.name(...)`.
+    /// Called as `receiver.name(...)`.
     Method(String),
-    /// `Owner::name(...)`.
+    /// Called as `Owner::name(...)`.
     Associated { owner: String, name: String },
-    /// `name(...)` or `module::name(...)`.
+    /// Called as `name(...)` or `module::name(...)`.
     Free(String),
 }
 
@@ -25,7 +25,7 @@ fn code(file: &str) -> String {
     text[..end].to_owned()
 }
 
-/// What stands between the bracket that opens at `open` and the one that closes it, cut at its commas.
+/// The text between the bracket that opens at `open` and the one that closes it, cut at its commas.
 fn arguments(text: &str, open: usize) -> Vec<&str> {
     let mut depth = 0_usize;
     let mut begin = open + 1;

@@ -26,7 +26,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What a program prints in the repository's root.
+/// Standard output of a program that is run in the repository's root.
 fn printed(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(root()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -74,12 +74,12 @@ fn crates() -> BTreeMap<String, Vec<(String, String)>> {
     packages.collect()
 }
 
-/// What stands between backticks in a cell of a table.
+/// The words between backticks in a cell of a table.
 fn names(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// What `ARCHITECTURE.md` lets each crate use; a crate that may use all but some may also use less.
+/// For each crate, what it may use by `ARCHITECTURE.md`; one that may use all but some may also use less.
 fn allowed() -> BTreeMap<String, String> {
     let page = read("ARCHITECTURE.md");
     let table = page.split("## Crates and folders").nth(1).unwrap().split("\n## ").next().unwrap();

@@ -34,7 +34,9 @@ fn test_modules(text: &str) -> BTreeSet<String> {
 /// The first names of a list of paths, up to its closing brace: `a` and `b` of `{a::C, b::{D, E}}`.
 fn first_names(list: &str) -> Vec<String> {
     let mut names = Vec::new();
-    let (mut depth, mut name, mut is_first) = (0, String::new(), true);
+    let mut depth = 0;
+    let mut name = String::new();
+    let mut is_first = true;
     for letter in list.chars() {
         match letter {
             '{' => depth += 1,
@@ -46,7 +48,7 @@ fn first_names(list: &str) -> Vec<String> {
             letter if depth == 1 && is_first && (letter.is_alphanumeric() || letter == '_') => {
                 name.push(letter);
             }
-            // What follows is in the module, or another name for it.
+            // The rest is in the module, or another name for it.
             ':' | ' ' if !name.is_empty() => is_first = false,
             _ => {}
         }
@@ -59,7 +61,7 @@ fn first_names(list: &str) -> Vec<String> {
     names
 }
 
-/// What stands behind each `crate::`.
+/// The first names behind each `crate::`.
 fn named_in_crate(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, word) in code.match_indices("crate::") {

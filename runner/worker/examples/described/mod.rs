@@ -12,7 +12,7 @@ use strategies::Batch;
 use worker::data::DataSet;
 use worker::model::{TrainedModel, describe, open};
 
-/// What the first cell of a recipe is, with these settings replaced.
+/// Specification of the first cell of a recipe, with these settings replaced.
 pub(crate) fn spec(recipe: &str, overrides: &[String]) -> Result<RunSpec> {
     let request = PlanRequest { overrides, ..PlanRequest::new(Path::new(recipe)) };
     let planned = recipe::plan(&Disk, &request, &Machine::new(2));

@@ -35,7 +35,8 @@ impl Change {
             return Self::NONE;
         }
         let mut draws = stream::keyed(seed, "augment", &[pass, u64::from(sample)]);
-        let (across, down) = (draws.next_u32(), draws.next_u32());
+        let across = draws.next_u32();
+        let down = draws.next_u32();
         Self { what, across, down, flip: draws.next_u32() & 1 == 1 }
     }
 

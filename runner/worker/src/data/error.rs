@@ -26,14 +26,14 @@ pub enum DataError {
     #[error("{} cannot be read: {source}", file.display())]
     Read {
         file: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A file is damaged gzip.
     #[error("{} is no intact gzip file: {source}; fetch it again", file.display())]
     Gzip {
         file: PathBuf,
-        /// What the decoder said.
+        /// Error of the gzip decoder.
         source: io::Error,
     },
     /// A file is of another kind.
@@ -44,7 +44,7 @@ pub enum DataError {
     )]
     Magic {
         file: PathBuf,
-        /// What it should be.
+        /// Kind of file that it should be, in the plural.
         what: &'static str,
         /// The number that such files begin with.
         expected: u32,
@@ -82,7 +82,7 @@ pub enum DataError {
         /// How many it has.
         labels: u32,
     },
-    /// Images without pixels.
+    /// The images have no rows or no columns.
     #[error("{} has images of {rows} x {columns}, which have no pixels; fetch it again", file.display())]
     NoPixels {
         file: PathBuf,

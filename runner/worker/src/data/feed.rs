@@ -28,7 +28,7 @@ type Values = Result<Vec<f32>, DataError>;
 struct Ahead {
     wishes: Sender<Batch>,
     ready: Receiver<Values>,
-    /// What `ready` will bring, in this order.
+    /// Batches whose values `ready` will bring, in this order.
     coming: VecDeque<Batch>,
 }
 
@@ -40,12 +40,12 @@ impl Feed {
         Self { data, seed, ahead }
     }
 
-    /// The data set.
+    /// The data set whose batches it makes.
     pub fn data(&self) -> &Arc<DataSet> {
         &self.data
     }
 
-    /// How many batches it would be told ahead.
+    /// Number of batches that are worth announcing ahead; 0 where none is made ahead.
     pub fn looks_ahead(&self) -> usize {
         if self.ahead.is_some() { AHEAD } else { 0 }
     }

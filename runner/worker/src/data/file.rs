@@ -83,7 +83,7 @@ impl Content<'_> {
         Ok(bytes)
     }
 
-    /// Big-endian numbers.
+    /// The next `N` numbers: 32 bits each, big-endian.
     pub(super) fn numbers<const N: usize>(&mut self, why: &str) -> Result<[u32; N], DataError> {
         let bytes = self.exactly(4 * N as u64, why)?;
         let mut numbers = [0; N];

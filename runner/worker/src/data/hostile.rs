@@ -6,7 +6,7 @@ use super::{DataError, Images, cifar, idx};
 /// How bytes are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileForm {
-    /// As they are.
+    /// Bytes as they are, not packed.
     Plain,
     /// As a gzip file.
     Gzip,

@@ -7,7 +7,7 @@ use recipe::Shape;
 /// Images of one shape, and the class of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Channels, rows, columns.
+    /// Shape of one image: channels, rows, columns.
     pub shape: Shape,
     /// Image after image; within one channel by channel, row by row; 0 dark, 255 bright.
     pub pixels: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Number of images.
+    /// Number of images, which is the number of labels.
     pub fn len(&self) -> usize {
         self.labels.len()
     }

@@ -14,7 +14,8 @@ pub(super) fn read(folder: &Path, expected: &LabelledTextProfile) -> Result<Load
     let found = arrays::load_labelled_texts(folder, form, context, &mut |bytes| digest.update(bytes))
         .map_err(|error| DataError::LabelledText { error })?;
     if found.size != size {
-        let (expected, found) = (size, found.size);
+        let expected = size;
+        let found = found.size;
         return Err(DataError::OtherLabelledTexts { folder: folder.to_owned(), expected, found });
     }
     let shape = Shape::Tokens(context as usize, size.vocabulary as usize);

@@ -16,7 +16,8 @@ pub(super) fn read(folder: &Path, expected: &ArrayProfile, load: Load) -> Result
     let found =
         load(folder, &mut |bytes| digest.update(bytes)).map_err(|error| DataError::Array { error })?;
     if found.profile != *expected {
-        let (expected, found) = (Box::new(*expected), Box::new(found.profile));
+        let expected = Box::new(*expected);
+        let found = Box::new(found.profile);
         return Err(DataError::Changed { folder: folder.to_owned(), expected, found });
     }
     let shape = expected.shape;

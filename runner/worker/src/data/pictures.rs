@@ -47,7 +47,8 @@ pub(super) fn read(path: &Path, expected: &PictureProfile) -> Result<Loaded, Dat
         let folder = path.to_owned();
         return Err(DataError::OtherPictures { folder, expected: expected.counts(), found });
     }
-    let (resize, crop) = (expected.resize as usize, expected.crop as usize);
+    let resize = expected.resize as usize;
+    let crop = expected.crop as usize;
     let digest = digest(&folder);
     let folder = Arc::new(folder);
     let half = |half| {
@@ -55,7 +56,8 @@ pub(super) fn read(path: &Path, expected: &PictureProfile) -> Result<Loaded, Dat
         let labels = files.split().labels().to_vec();
         Samples { shape: Shape::Image(3, crop, crop), features: super::SampleStore::Pictures(files), labels }
     };
-    let (training, test) = (half(Half::Train), half(Half::Test));
+    let training = half(Half::Train);
+    let test = half(Half::Test);
     Ok(Loaded { training, test, classes: found.classes as usize, digest })
 }
 
@@ -82,8 +84,8 @@ impl PictureFiles {
         }
     }
 
-    /// What a model sees of the pictures at some positions, one after the other, as bytes that `table` makes numbers of; `change`
-    /// says how each is changed.
+    /// The values of the pictures at some positions, one after the other. A channel's table maps its bytes to values;
+    /// `change` says how each picture is changed.
     pub(super) fn values(
         &self,
         positions: &[u32],

@@ -20,12 +20,12 @@ pub struct Samples {
 pub enum Example<'a> {
     /// 0 dark, 255 bright.
     Bytes(&'a [u8]),
-    /// Finite numbers.
+    /// Values as a model takes them; all are finite.
     Floats(&'a [f32]),
 }
 
 impl Samples {
-    /// Number of examples.
+    /// Number of examples; 0 where they have no values.
     pub fn len(&self) -> usize {
         let values = match &self.features {
             SampleStore::Memory(Features::Bytes(bytes)) => bytes.len(),

@@ -17,7 +17,7 @@ pub enum Split {
     Training,
     /// Samples held out of the training file, to choose by.
     Validation,
-    /// What nothing is chosen by.
+    /// The test samples; nothing is chosen by them.
     Test,
 }
 
@@ -49,7 +49,7 @@ pub struct DataSet {
     augment: Augmentation,
 }
 
-/// What a reader brings.
+/// A data set as its reader returns it: nothing is held out yet, and nothing is normalised.
 pub(super) struct Loaded {
     pub(super) training: Samples,
     pub(super) test: Samples,

@@ -15,7 +15,8 @@ pub(super) fn read(path: &Path, expected: &TextProfile) -> Result<Loaded, DataEr
     let TextProfile { context, tokens, vocabulary, train, test, .. } = *expected;
     let size = TextSize { tokens, vocabulary };
     if text.size() != size {
-        let (expected, found) = (size, text.size());
+        let expected = size;
+        let found = text.size();
         return Err(DataError::OtherText { file: path.to_owned(), expected, found });
     }
     let shape = Shape::Tokens(context as usize, vocabulary as usize);

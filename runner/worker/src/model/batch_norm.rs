@@ -22,7 +22,7 @@ pub(super) enum Normaliser<'a> {
     OfBatch,
     /// The batch itself, and they are added to those of other batches.
     Gathered(&'a mut Moments),
-    /// What was gathered before: evaluation.
+    /// Mean and variance gathered beforehand, for evaluation.
     Fixed(&'a Statistics),
 }
 
@@ -60,7 +60,7 @@ struct Moment {
     variance: Tensor,
 }
 
-/// Sums over batches.
+/// Sums of means and variances over batches, for each batch norm by name.
 #[derive(Default)]
 pub(super) struct Moments(BTreeMap<String, Sums>);
 

@@ -5,7 +5,7 @@ use rand_chacha::rand_core::Rng;
 use std::ops::Range;
 use tch::{TchError, Tensor};
 
-/// What the masks of one dropout layer depend on besides the example.
+/// Parameters of one dropout layer's masks; with an example's number they determine its mask.
 #[derive(Clone, Copy)]
 pub(super) struct Mask<'a> {
     /// Seed of the run.
@@ -22,7 +22,7 @@ pub(super) struct Mask<'a> {
 pub(super) enum Masks {
     /// Evaluation: nothing is dropped.
     Off,
-    /// Training.
+    /// Training: a mask for each of the layers.
     Drawn(std::vec::IntoIter<Tensor>),
 }
 

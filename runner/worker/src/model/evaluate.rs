@@ -48,7 +48,9 @@ pub(super) fn over(
     let positions = data.positions(split);
     let targets = data.targets();
     let many = data.classes() > Metric::FEW_CLASSES && targets == 1;
-    let (mut loss, mut right, mut among_five) = (0.0, 0, 0);
+    let mut loss = 0.0;
+    let mut right = 0;
+    let mut among_five = 0;
     for some in positions.chunks(at_once.max(1)) {
         let x = data.inputs(split, some).map_err(wrong)?;
         let labels = data.labels_at(split, some).map_err(wrong)?;

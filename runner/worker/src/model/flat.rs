@@ -18,7 +18,7 @@ use tch::{Device, Kind, TchError, Tensor};
 /// Flat weights to be read.
 #[derive(Clone, Copy)]
 pub(super) enum Weights<'a> {
-    /// The caller's memory.
+    /// The caller's vector, in memory of the host.
     Host(&'a [f32]),
     /// A part of a vector on a device.
     Device(Part<'a>),
@@ -26,7 +26,7 @@ pub(super) enum Weights<'a> {
 
 /// Flat memory that a gradient is written to.
 pub(super) enum Gradient<'a> {
-    /// The caller's memory.
+    /// The caller's vector, in memory of the host.
     Host(&'a mut [f32]),
     /// A part of a vector on a device.
     Device(Part<'a>),
@@ -72,7 +72,6 @@ impl<'a> Weights<'a> {
         before.split_at_checked(span.start).map(|(_, part)| part)
     }
 
-    /// Number of values.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Host(values) => values.len(),
@@ -104,7 +103,6 @@ impl<'a> Weights<'a> {
 }
 
 impl<'a> Gradient<'a> {
-    /// Number of values.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Host(values) => values.len(),

@@ -30,7 +30,7 @@ impl Gpu {
         Ok(Self { index, weights: nothing()?, gradient: nothing()? })
     }
 
-    /// Its number.
+    /// Number of the GPU in libtorch's count, from 0.
     pub(super) fn index(&self) -> u32 {
         self.index
     }

@@ -8,7 +8,7 @@ use super::recording::Recording;
 use recipe::PlacedLayer;
 use tch::{TchError, Tensor};
 
-/// What a head scored in a forward pass.
+/// Loss and gradient of a head's scores in a forward pass.
 pub(super) struct Head {
     recording: Recording,
     /// Its part of the loss.
@@ -30,12 +30,12 @@ impl Head {
         Ok(Self { recording, loss: weight * mean, gradient })
     }
 
-    /// What it adds to the loss.
+    /// Its part of the loss, which is added to the model's.
     pub(super) fn loss(&self) -> f32 {
         self.loss
     }
 
-    /// What went in, and the scores.
+    /// The head's input, and its scores.
     pub(super) fn ends(&self) -> [&Tensor; 2] {
         self.recording.ends()
     }

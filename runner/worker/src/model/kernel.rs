@@ -14,25 +14,24 @@ use super::tied::{self, Tied};
 use recipe::{Layer, PlacedLayer, Shape};
 use tch::{Kind, TchError, Tensor};
 
-/// What the backward pass of a layer needs to know about its forward pass.
+/// Values of a layer's forward pass that its backward pass needs.
 pub(super) enum Saved {
     Nothing,
-    /// What went in.
+    /// The layer's input, as its kernel took it.
     Input(Tensor),
-    /// What came out.
+    /// The result of a rectifier: where it is positive, the gradient passes.
     Output(Tensor),
-    /// What went in, and which of it each window chose.
+    /// The input, and the place in it that each window chose.
     Chosen {
-        /// What went in.
         input: Tensor,
         /// For each window the place of its largest value.
         places: Tensor,
     },
-    /// What each value was multiplied by.
+    /// The mask by which a dropout layer multiplied its input.
     Factor(Tensor),
-    /// What libtorch recorded.
+    /// The operations that libtorch recorded, for its automatic differentiation.
     Recorded(Recording),
-    /// What an auxiliary head scored.
+    /// Loss and gradient of an auxiliary head's scores.
     Head(Head),
 }
 
@@ -50,7 +49,7 @@ impl Saved {
     }
 }
 
-/// What a forward pass depends on besides weights and input.
+/// State that a forward pass depends on besides weights and input.
 pub(super) struct Pass<'a, 'b> {
     /// The mask of a dropout layer; without one it changes nothing.
     pub(super) factor: Option<Tensor>,
@@ -58,13 +57,13 @@ pub(super) struct Pass<'a, 'b> {
     pub(super) masks: Masks,
     /// Where batch norm takes mean and variance from.
     pub(super) normaliser: &'a mut Normaliser<'b>,
-    /// What a tied head shares.
+    /// The embedding whose matrix a tied head shares.
     pub(super) tied: Option<Tied<'a>>,
     /// The tensors of frozen layers.
     pub(super) frozen: &'a [Tensor],
     /// Whether a gradient passes frozen layers on its way down: there are weights below.
     pub(super) passes_gradient: bool,
-    /// What an auxiliary head is to score best; `None` leaves it out.
+    /// Targets of an auxiliary head's loss; `None` leaves the head out.
     pub(super) labels: Option<&'a Tensor>,
 }
 
@@ -97,7 +96,7 @@ pub(super) fn forward(
             Some(labels) => {
                 let (scores, recording) = record(layer, weights, &x, pass)?;
                 let head = Head::of(recording, &scores, labels, factor)?;
-                // What comes next may write over its input, which is recorded.
+                // The next layer may write over its input, and this one is recorded.
                 Ok((x.f_detach_copy()?, Saved::Head(head)))
             }
             None => Ok((x, Saved::Nothing)),
@@ -194,17 +193,17 @@ fn untrained(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tens
     Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
 }
 
-/// What comes to a layer in the backward pass, and where its results go.
+/// Inputs of a layer's backward pass, and where its results go.
 pub(super) struct Down<'a> {
     /// The gradient of the loss with respect to the layer's result.
     pub(super) gy: &'a Tensor,
-    /// The layer's weights.
+    /// The layer's weights, in the order of its parameters.
     pub(super) weights: Weights<'a>,
-    /// What the gradient of these weights is written over.
+    /// Where the gradient with respect to these weights is written.
     pub(super) gradient: Gradient<'a>,
     /// Whether the gradient with respect to the layer's input is needed below.
     pub(super) wants_input: bool,
-    /// What a tied head shares.
+    /// The embedding whose matrix a tied head shares.
     pub(super) tied: Option<Tied<'a>>,
     /// The gradient of the shared matrix by the head, from its backward pass to that of the embedding.
     pub(super) of_head: &'a mut Option<Tensor>,

@@ -25,7 +25,7 @@ use tch::{Device, TchError, Tensor};
 pub struct TorchLearner {
     /// The model as described.
     pub(super) whole: LayeredModel,
-    /// What this rank keeps of it; the same unless something was cut.
+    /// The part of it that this rank keeps; equal to `whole` unless something was cut.
     pub(super) model: LayeredModel,
     pub(super) sections: Vec<Section>,
     pub(super) layout: Layout,
@@ -96,7 +96,7 @@ impl TorchLearner {
         Ok(self)
     }
 
-    /// Where it computes.
+    /// The GPU that it was given, else the CPU.
     pub(super) fn device(&self) -> Device {
         self.gpu.as_ref().map_or(Device::Cpu, Gpu::device)
     }
@@ -124,7 +124,7 @@ impl TorchLearner {
         })
     }
 
-    /// What a tied head shares, in a model that begins with an embedding.
+    /// The embedding whose matrix a tied head shares; `None` in a model that does not begin with one.
     pub(super) fn tied<'a>(&'a self, weights: Weights<'a>) -> Option<Tied<'a>> {
         let embedding = self.model.layers.first()?;
         let Layer::Embedding { .. } = embedding.layer else { return None };
@@ -236,7 +236,8 @@ impl Learner for TorchLearner {
         let Some(gpu) = &self.gpu else {
             return tch::no_grad(|| self.down(Weights::Host(weights), layer, Gradient::Host(gradient)));
         };
-        let (copy, own) = (gpu.weights(), gpu.gradient());
+        let copy = gpu.weights();
+        let own = gpu.gradient();
         let span = self.section(layer).map(|_| self.layout.layers()[layer].span.clone())?;
         let part = Part::new(&own, span).ok_or_else(|| {
             wrong(format!("layer {layer} has no gradient on the GPU: its weights come first"))
@@ -259,7 +260,7 @@ impl Learner for TorchLearner {
 
     fn kept_bytes(&self) -> usize {
         let saved = self.saved.iter().flatten().flat_map(Saved::tensors);
-        // What one layer keeps of its output is often what the next one keeps of its input.
+        // The output that one layer keeps is often the input that the next one keeps.
         let blocks: BTreeMap<usize, usize> =
             saved.map(|tensor| (tensor.data_ptr() as usize, bytes(tensor))).collect();
         blocks.into_values().sum()

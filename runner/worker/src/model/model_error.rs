@@ -42,15 +42,15 @@ pub enum ModelError {
     )]
     Input {
         kind: ModelKind,
-        /// What the model takes.
+        /// Shape of the model's input.
         model: Shape,
-        /// What the data set has.
+        /// Shape of an example of the data set.
         data: Shape,
     },
     /// Weights that are not trained have no place in memory.
     #[error("the frozen weights of model `{kind}` cannot be drawn: {reason}")]
     Frozen { kind: ModelKind, reason: String },
-    /// Too few classes.
+    /// The model has fewer classes than the data set.
     #[error("model `{kind}` tells {model} classes apart, but the data set has {data}; widen the last layer")]
     Classes {
         kind: ModelKind,

@@ -1,5 +1,5 @@
-//! What a layer makes of its operands, in memory of its own: nothing here changes what it is given, so that libtorch may record
-//! it, and the input may be used twice.
+//! Results of layers: nothing here changes its operands or its input, so that libtorch may record it, and the input may
+//! be used twice.
 
 use super::batch_norm::Normaliser;
 use super::dropout::Masks;
@@ -12,8 +12,8 @@ pub(super) const EXACT_GELU: &str = "none";
 /// Added to a variance before its root is taken; PyTorch's default.
 const EPSILON: f64 = 1e-5;
 
-/// What a linear layer multiplies, in rows: those of a batch, or the positions of all its texts. An image counts as the vector of
-/// its values.
+/// The matrix that a linear layer multiplies: a row for each example of a batch, or for each position of all its texts.
+/// An image counts as the vector of its values.
 pub(super) fn rows(layer: &PlacedLayer, x: &Tensor) -> Result<Tensor, TchError> {
     match layer.input {
         Shape::Sequence(_, width) => x.f_reshape([-1, width as i64]),
@@ -21,11 +21,11 @@ pub(super) fn rows(layer: &PlacedLayer, x: &Tensor) -> Result<Tensor, TchError> 
     }
 }
 
-/// What layers depend on besides their operands and what comes in.
+/// State that layers depend on besides their operands and their input.
 pub(super) struct Surroundings<'a, 'b> {
     /// Where batch norm takes mean and variance from.
     pub(super) normaliser: &'a mut Normaliser<'b>,
-    /// Of the dropout layers that follow.
+    /// Masks of the dropout layers that follow.
     pub(super) masks: Masks,
 }
 
@@ -130,7 +130,8 @@ fn along(
     [weight, bias]: [&Tensor; 2],
     [stride, padding]: [usize; 2],
 ) -> Result<Tensor, TchError> {
-    let (stride, padding) = (stride as i64, padding as i64);
+    let stride = stride as i64;
+    let padding = padding as i64;
     let y = x.f_transpose(1, 2)?.f_conv1d(weight, Some(bias), [stride], [padding], [1], 1)?;
     y.f_transpose(1, 2)?.f_contiguous()
 }
@@ -160,7 +161,7 @@ impl Scale {
     }
 }
 
-/// branch(x) + shortcut(x).
+/// The result of a residual layer: branch(x) + shortcut(x).
 fn sum(
     layer: &PlacedLayer,
     operands: &[&Tensor],
@@ -173,7 +174,7 @@ fn sum(
     branch.f_add(&shortcut)
 }
 
-/// What layers one behind the other make of `x`; they take their operands from the front of `left`.
+/// Takes `x` through layers one behind the other; they take their operands from the front of `left`.
 fn through(
     layers: &[PlacedLayer],
     left: &mut &[&Tensor],

@@ -169,7 +169,7 @@ impl TorchLearner {
         tensor.map(Some).map_err(|error| failed(&placed.name, "forward pass", error))
     }
 
-    /// What auxiliary heads add to the loss.
+    /// Sum of the auxiliary heads' losses on this batch, each with its weight.
     pub(super) fn loss_of_heads(&self) -> f32 {
         let head = |saved: &Saved| if let Saved::Head(head) = saved { Some(head.loss()) } else { None };
         self.saved.iter().flatten().filter_map(head).sum()

@@ -7,13 +7,13 @@ use super::tensors::split_mut;
 use recipe::PlacedLayer;
 use tch::{TchError, Tensor};
 
-/// What was recorded: leaves of an automatic differentiation, and the result.
+/// Recorded operations of a forward pass: leaves of an automatic differentiation, and the result.
 pub(super) struct Recording {
-    /// What went in.
+    /// The layer's input, a leaf.
     input: Tensor,
     /// Copies of the layer's weights.
     operands: Vec<Tensor>,
-    /// What came out.
+    /// The layer's result, with the recorded operations.
     result: Tensor,
 }
 
@@ -37,7 +37,7 @@ impl Recording {
         Ok((result.f_detach()?, Self { input, operands, result }))
     }
 
-    /// What went in, and what came out.
+    /// The layer's input and its result.
     pub(super) fn ends(&self) -> [&Tensor; 2] {
         [&self.input, &self.result]
     }

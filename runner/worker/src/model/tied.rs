@@ -21,7 +21,7 @@ pub(super) struct Tied<'a> {
 }
 
 impl<'a> Tied<'a> {
-    /// Vectors by token.
+    /// The embedding's matrix, `[vocabulary, width]`: a row for each token.
     fn matrix(&self) -> Result<View<'a>, TchError> {
         let missing = || TchError::Shape(format!("{} has no vectors for a head", self.embedding.name));
         let parameter = self.embedding.parameters.first().ok_or_else(missing)?;
@@ -50,11 +50,11 @@ impl<'a> Tied<'a> {
     }
 }
 
-/// What a head's backward pass gives.
+/// Gradients that the backward pass of a tied head computes.
 pub(super) struct TiedGradients {
-    /// `[rows, positions, width]`.
+    /// With respect to its input, `[rows, positions, width]`.
     pub(super) of_input: Tensor,
-    /// `[vocabulary, width]`.
+    /// With respect to the shared matrix, `[vocabulary, width]`.
     pub(super) of_matrix: Tensor,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn embed(
     Ok(Embedded { vectors, tokens })
 }
 
-/// What an embedding makes of tokens.
+/// Result of an embedding's forward pass.
 pub(super) struct Embedded {
     pub(super) vectors: Tensor,
     /// The tokens as integers.

@@ -1,4 +1,4 @@
-//! What a run trains, whatever its model is made of.
+//! The model that a run trains: described layers, or a TorchScript file.
 
 use super::{Evaluation, ModelError, ScriptLearner, TorchLearner};
 use crate::data::{DataSet, Split};

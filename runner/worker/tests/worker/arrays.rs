@@ -94,7 +94,8 @@ fn the_images_of_mnist_as_arrays_of_bytes_are_mnist_bit_for_bit() {
         assert_eq!(bits(&own), bits(&mnist));
         assert_eq!(own.labels_at(split, all).unwrap(), mnist.labels_at(split, all).unwrap());
     }
-    let (one, other) = (trained(&own), trained(&mnist));
+    let one = trained(&own);
+    let other = trained(&mnist);
     assert_eq!(one.sha256(), other.sha256());
     assert!(one.iter().all(|weight| weight.is_finite()));
 }
@@ -121,14 +122,16 @@ fn the_same_data_as_safetensors_trains_the_same_bits() {
             let whole = fs::read(folder.path().join(format!("{name}_{array}.npy"))).unwrap();
             whole[whole.len() - bytes..].to_vec()
         };
-        let (pixels, labels) = (elements("x", count * IMAGE), elements("y", count * 8));
+        let pixels = elements("x", count * IMAGE);
+        let labels = elements("y", count * 8);
         let path = folder.path().join(format!("{name}.safetensors"));
         fs::write(path, tensors(&pixels, &labels, count)).unwrap();
     }
     let arrays = arrays::describe_safetensors(folder.path()).unwrap();
     assert_eq!(arrays, arrays::describe(folder.path()).unwrap());
     let path = folder.path().to_owned();
-    let (own, tensors) = (loaded(own(folder.path())), loaded(Source::Safetensors { path, arrays }));
+    let own = loaded(own(folder.path()));
+    let tensors = loaded(Source::Safetensors { path, arrays });
     assert_eq!(
         (own.shape(), own.labels(), own.normal()),
         (tensors.shape(), tensors.labels(), tensors.normal())

@@ -38,7 +38,8 @@ fn the_mean_is_over_samples_even_if_the_last_batch_is_short() {
     learner.load(&batch).unwrap();
     learner.forward(&weights, 0).unwrap();
     let scores = learner.take_activations().unwrap();
-    let (mut loss, mut right) = (0.0, 0);
+    let mut loss = 0.0;
+    let mut right = 0;
     for (row, label) in scores.values.chunks(10).zip(learner.data().labels()) {
         let row: Vec<f64> = row.iter().map(|score| f64::from(*score)).collect();
         let own = row[*label as usize];

@@ -31,13 +31,16 @@ fn frozen(layers: Vec<Layer>) -> Layer {
 #[test]
 fn the_gradient_is_that_of_the_whole_model_without_the_frozen_part() {
     let data = drawn(40, 10, 0.0);
-    let (own, whole) = (model(frozen), model(|layers| Layer::Block { layers }));
+    let own = model(frozen);
+    let whole = model(|layers| Layer::Block { layers });
     let mut learner = TorchLearner::new(own.clone(), data.clone(), 3).unwrap();
     let mut all = TorchLearner::new(renamed(&whole), data, 3).unwrap();
-    let (weights, values) = (learner.initial(), learner.frozen_weights());
+    let weights = learner.initial();
+    let values = learner.frozen_weights();
     let mut weights_of_all = Vec::new();
     let mut trained = Vec::new();
-    let (mut at, mut frozen_at) = (0, 0);
+    let mut at = 0;
+    let mut frozen_at = 0;
     for (own, whole) in own.layers.iter().zip(&whole.layers) {
         let size: usize = whole.parameters.iter().map(recipe::Parameter::size).sum();
         if own.parameters.is_empty() {
@@ -78,7 +81,8 @@ fn frozen_weights_are_drawn_from_the_seed_and_stay_out_of_the_flat_vector() {
         let learner = TorchLearner::new(model.clone(), drawn(20, 1, 0.0), seed).unwrap();
         (learner.initial(), learner.frozen_weights())
     };
-    let (one, other) = (of(3), of(4));
+    let one = of(3);
+    let other = of(4);
     assert_eq!(one, of(3));
     assert_ne!(one.1, other.1);
     assert_eq!(one.0, initial_weights(&model, 3));
@@ -115,11 +119,13 @@ fn the_convex_model_is_convex() {
         })
         .into();
     let mut loss = |weights: &Vector| gradient(&mut learner, weights, &batch).0;
-    let (first, last) = (loss(&ends[0]), loss(&ends[1]));
+    let first = loss(&ends[0]);
+    let last = loss(&ends[1]);
     for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
         let between: Vec<f32> =
             ends[0].iter().zip(ends[1].iter()).map(|(a, b)| a + share * (b - a)).collect();
-        let (here, chord) = (loss(&between.into()), first + share * (last - first));
+        let here = loss(&between.into());
+        let chord = first + share * (last - first);
         assert!(here <= chord + 1e-4 * chord.abs(), "{share}: {here} above {chord}");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn batch(examples: impl IntoIterator<Item = u32>) -> Batch {
 
 /// Loss and gradient of a batch, layer by layer as a strategy does it.
 pub(crate) fn gradient(learner: &mut TorchLearner, weights: &Vector, batch: &Batch) -> (f32, Vector) {
-    // What was there before must not show through.
+    // A NaN shows where the backward pass leaves the old value.
     let mut gradient = Vector::from(vec![f32::NAN; weights.len()]);
     let loss = gradient_into(learner, weights, batch, &mut gradient);
     (loss, gradient)
@@ -76,7 +76,9 @@ fn reference(
 /// A convolution along the positions of a text: the sum of a linear map for each position of the kernel.
 fn along(placed: &PlacedLayer, own: &[Tensor], x: &Tensor) -> Tensor {
     let Layer::TextConv { kernel, stride, padding, .. } = placed.layer else { panic!("a convolution") };
-    let (kernel, stride, padding) = (kernel as i64, stride as i64, padding as i64);
+    let kernel = kernel as i64;
+    let stride = stride as i64;
+    let padding = padding as i64;
     let padded = x.constant_pad_nd([0, 0, padding, padding]);
     let last = padded.size()[1] - kernel;
     let part = |shift: i64| {
@@ -286,7 +288,8 @@ fn masks(learner: &mut TorchLearner, model: &LayeredModel, batch: &Batch) -> BTr
 
 #[test]
 fn dropout_equals_automatic_differentiation_with_the_same_masks() {
-    let (model, data) = (with_dropout(), drawn(20, 1, 0.0));
+    let model = with_dropout();
+    let data = drawn(20, 1, 0.0);
     let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
     let weights = learner.initial();
     let batch = batch([5, 3, 8, 1]);
@@ -371,11 +374,14 @@ fn the_place_in_memory_does_not_matter() {
     let mut learner =
         TorchLearner::new(place(ModelKind::Sequential, GREY, &layers), drawn(40, 1, 0.0), 3).unwrap();
     let weights = learner.initial();
-    let (mut places, mut digests, mut kept) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    let mut places = BTreeSet::new();
+    let mut digests = BTreeSet::new();
+    let mut kept = Vec::new();
     for number in 0..64 {
         // A block of another size each time moves the next vectors about.
         let block = vec![0_u8; 16 * number + 8];
-        let (here, mut into) = (weights.clone(), Vector::zeros(weights.len()));
+        let here = weights.clone();
+        let mut into = Vector::zeros(weights.len());
         places.insert((here.as_ptr().addr() % 64, into.as_ptr().addr() % 64));
         gradient_into(&mut learner, &here, &batch(0..34), &mut into);
         digests.insert(into.sha256());

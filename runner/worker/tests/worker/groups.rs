@@ -61,7 +61,7 @@ fn trained(strategy: Strategy, workers: u32, parts: usize, batch: u32) -> Vector
     whole
 }
 
-/// What one layer keeps of its output and the next one of its input is one tensor.
+/// The output that one layer keeps and the input that the next one keeps are one tensor.
 #[test]
 fn what_forward_passes_keep_is_counted_once() {
     let layers = [Layer::Flatten, linear(21), Layer::Relu, linear(10)];
@@ -86,7 +86,8 @@ fn groups_train_what_one_process_trains_with_the_same_dropout() {
         let moved = furthest(&expected, &start);
         for (workers, parts) in [(2, 2), (4, 2), (4, 4), (3, 3)] {
             for scheme in ModuloScheme::ALL.iter().copied() {
-                let (mp, fc_update) = (parts as u32, FcUpdate::PerBatch);
+                let mp = parts as u32;
+                let fc_update = FcUpdate::PerBatch;
                 let strategy = Strategy::Gmp {
                     mp,
                     scheme,

@@ -121,7 +121,8 @@ fn an_evaluation_has_no_heads() {
     let data = drawn(40, 30, 0.0);
     let mut with = TorchLearner::new(with_heads(), data.clone(), 3).unwrap();
     let mut without = TorchLearner::new(of(&[0, 2, 3, 5, 6, 7], &[]), data, 3).unwrap();
-    let (weights, trunk) = (with.initial(), without.initial());
+    let weights = with.initial();
+    let trunk = without.initial();
     let own = with.evaluate(&weights, Split::Test).unwrap().unwrap();
     assert_eq!(own, without.evaluate(&trunk, Split::Test).unwrap().unwrap());
 }

@@ -46,7 +46,7 @@ const ALEXNET: &[OfLayer] = &[
     (32.322_878, -0.496_294),
 ];
 
-/// As in `imagenet.py`.
+/// The `hashed` of `imagenet.py`: numbers from -1 to 1, the same in each run.
 pub(crate) fn hashed(count: usize, number: u64) -> impl Iterator<Item = f64> {
     (1..=count as u64).map(move |place| {
         let mixed = (place.wrapping_mul(2_654_435_761) + number * 40_503) & 0xffff_ffff;

@@ -12,8 +12,8 @@ use strategies::{Batch, Learner, Vector};
 use worker::data::DataSet;
 use worker::model::{TorchLearner, TrainedModel};
 
-/// What PyTorch computes of a model: of its scores, and of the gradient of each layer with weights, the length, and the product with
-/// `hashed` of number 7.
+/// PyTorch's numbers for a model: the loss, and of the scores and of the gradient of each layer with weights the length
+/// and the product with `hashed` of number 7.
 struct Numbers {
     kind: ModelKind,
     images: u32,
@@ -246,7 +246,7 @@ const NUMBERS: &[Numbers] = &[
 enum TestedIn {
     /// Here, on images of 3 x 32 x 32.
     Images,
-    /// In `imagenet`.
+    /// In the module `imagenet`, on pictures.
     Pictures,
     /// In `texts` and `text_cnn`.
     Texts,
@@ -377,8 +377,8 @@ fn the_last_layer_of_the_convex_model_has_the_scores_and_the_gradient_of_the_who
     assert_eq!(own[..], theirs[theirs.len() - own.len()..]);
 }
 
-/// What p workers do: the mean of the gradients of their parts of a batch is that of the batch, dropout included. Batch norm is the
-/// exception that its documentation names.
+/// The mean of the gradients that p workers have of their parts of a batch is that of the batch, dropout included.
+/// Batch norm is the exception that its documentation names.
 #[test]
 fn halves_of_a_batch_have_the_gradient_of_the_whole() {
     for kind in ModelKind::ALL {
@@ -395,7 +395,9 @@ fn halves_of_a_batch_have_the_gradient_of_the_whole() {
         let mut of = |examples: &[u32]| {
             gradient(&mut learner, &weights, &Batch { epoch: 1, examples: examples.to_vec() }).1
         };
-        let (whole, first, second) = (of(&[0, 1]), of(&[0]), of(&[1]));
+        let whole = of(&[0, 1]);
+        let first = of(&[0]);
+        let second = of(&[1]);
         let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
         // Of one picture libtorch chooses other kernels than of two, and some rectifiers of GoogLeNet choose otherwise.
         let exact = if *kind == ModelKind::Googlenet { 3e-4 } else { 1e-4 };

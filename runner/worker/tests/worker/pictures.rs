@@ -16,7 +16,8 @@ const CROP: u32 = 8;
 
 /// A picture of no particular kind, larger than the part seen of it.
 fn picture(seed: u32) -> Picture {
-    let (width, height) = (12 + seed as usize % 7, 12 + seed as usize % 5);
+    let width = 12 + seed as usize % 7;
+    let height = 12 + seed as usize % 5;
     let mut state = seed;
     let pixels = (0..3 * width * height).map(|_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -179,7 +180,8 @@ fn a_script_trains_on_what_layers_train_on() {
         }
         script.loss(&batch).unwrap().0
     };
-    let (first, second) = (loss(&data, 0), loss(&data, 1));
+    let first = loss(&data, 0);
+    let second = loss(&data, 1);
     assert_eq!(first.to_bits(), loss(&data, 0).to_bits());
     assert_ne!(first.to_bits(), second.to_bits(), "another pass, other images");
 }

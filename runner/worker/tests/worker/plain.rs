@@ -45,7 +45,8 @@ fn result(
 ) -> Rows {
     match &placed.layer {
         Layer::Linear { outputs } => {
-            let (weight, bias) = (take(weights, outputs * placed.input.size()), take(weights, *outputs));
+            let weight = take(weights, outputs * placed.input.size());
+            let bias = take(weights, *outputs);
             let one = |row: &Vec<f64>| -> Vec<f64> {
                 weight.chunks(row.len()).zip(bias).map(|(weight, bias)| bias + dot(weight, row)).collect()
             };
@@ -66,7 +67,8 @@ fn result(
                 Shape::Image(channels, ..) | Shape::Flat(channels) => channels,
                 Shape::Tokens(..) | Shape::Sequence(..) => unreachable!("it takes no text"),
             };
-            let (weight, bias) = (take(weights, channels), take(weights, channels));
+            let weight = take(weights, channels);
+            let bias = take(weights, channels);
             batch_norm(placed, weight, bias, rows, moments)
         }
         Layer::Residual { .. } => {

@@ -77,7 +77,8 @@ pub(crate) fn differences(model: &LayeredModel, data: &DataSet, weights: &Vector
 
 #[test]
 fn loss_and_gradient_are_those_of_the_definitions() {
-    let (model, data) = (small(), drawn(20, 1, 0.0));
+    let model = small();
+    let data = drawn(20, 1, 0.0);
     let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
     let weights = uneven(&learner);
     let batch = batch([4, 0, 7, 9, 13]);
@@ -184,7 +185,8 @@ fn parts_of_a_batch_are_another_batch_for_batch_norm() {
     let mut learner = TorchLearner::new(small(), drawn(20, 1, 0.0), 3).unwrap();
     let weights = uneven(&learner);
     let mut loss = |examples: std::ops::Range<u32>| gradient(&mut learner, &weights, &batch(examples)).0;
-    let (whole, halves) = (loss(0..8), f32::midpoint(loss(0..4), loss(4..8)));
+    let whole = loss(0..8);
+    let halves = f32::midpoint(loss(0..4), loss(4..8));
     assert!((whole - halves).abs() > 1e-3 * whole, "{whole} and {halves}");
 }
 
@@ -198,7 +200,8 @@ fn judged(
     let positions = data.positions(Split::Test);
     let inputs = rows(data, Split::Test, positions);
     let scores = plain::scores(model, &wide(weights), inputs, &mut |name, _| moments[name].clone());
-    let (mut right, mut loss) = (0.0, 0.0);
+    let mut right = 0.0;
+    let mut loss = 0.0;
     for (row, label) in scores.iter().zip(data.labels_at(Split::Test, positions).unwrap()) {
         let own = row[label as usize];
         right += f64::from(u8::from(row.iter().all(|score| *score <= own)));
@@ -210,7 +213,8 @@ fn judged(
 /// Up to 256 samples are one batch, so that mean and variance are those of the whole training set.
 #[test]
 fn evaluation_takes_the_moments_of_training_samples() {
-    let (model, data) = (small(), drawn(200, 50, 0.2));
+    let model = small();
+    let data = drawn(200, 50, 0.2);
     let mut learner = TorchLearner::new(model.clone(), data.clone(), 3).unwrap();
     let weights = uneven(&learner);
     let mut moments = BTreeMap::new();

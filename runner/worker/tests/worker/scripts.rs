@@ -134,7 +134,8 @@ fn a_script_and_the_same_layers_have_the_same_gradient() {
         assert!(apart.fold(0.0, f32::max) < 1e-6);
     }
     let evaluate = |model: &mut dyn TrainedModel| model.evaluate(&weights, Split::Test).unwrap().unwrap();
-    let (one, other) = (evaluate(&mut script), evaluate(&mut layered));
+    let one = evaluate(&mut script);
+    let other = evaluate(&mut layered);
     assert_eq!((one.accuracy.to_bits(), one.samples), (other.accuracy.to_bits(), 40));
     assert!((one.loss - other.loss).abs() < 1e-6);
     assert_eq!(script.evaluate(&weights, Split::Validation).unwrap(), None);
@@ -218,16 +219,18 @@ fn normed_loss(weights: &[f32], data: &DataSet, batches: &[&[u32]], split: Split
     let pooled = |split: Split, samples: &[u32]| -> Vec<Vec<f64>> {
         let values = data.values(split, samples).unwrap();
         let mean = |image: &[f32], part: usize| {
-            let (top, left) = (part / 4 * 7, part % 4 * 7);
+            let top = part / 4 * 7;
+            let left = part % 4 * 7;
             let rows = (top..top + 7).flat_map(|row| &image[28 * row + left..28 * row + left + 7]);
             rows.map(|value| f64::from(*value)).sum::<f64>() / 49.0
         };
         values.chunks(784).map(|image| (0..16).map(|part| mean(image, part)).collect()).collect()
     };
-    let (mut moments, all) =
-        (vec![(0.0, 0.0); 16], batches.iter().map(|batch| batch.len()).sum::<usize>() as f64);
+    let mut moments = vec![(0.0, 0.0); 16];
+    let all = batches.iter().map(|batch| batch.len()).sum::<usize>() as f64;
     for batch in batches {
-        let (rows, count) = (pooled(Split::Training, batch), batch.len() as f64);
+        let rows = pooled(Split::Training, batch);
+        let count = batch.len() as f64;
         for (channel, (mean, variance)) in moments.iter_mut().enumerate() {
             let own = rows.iter().map(|row| row[channel]).sum::<f64>() / count;
             let squares: f64 = rows.iter().map(|row| (row[channel] - own).powi(2)).sum();

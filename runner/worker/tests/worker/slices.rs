@@ -150,7 +150,7 @@ fn slices_are_slices_of_the_whole_layer() {
             row.extend_from_slice(some);
         }
         sizes.push(block.width);
-        // What stays whole has the same weights on every part.
+        // A layer that stays whole has the same weights on every part.
         let last = slice.layout().layers()[1].span.clone();
         assert_eq!(own[last], weights[whole.layout().layers()[1].span.clone()]);
     }

@@ -85,12 +85,12 @@ pub(crate) fn avg_pool(kernel: usize, stride: usize) -> Layer {
     Layer::AvgPool { kernel, stride, padding: 0, ceil: false }
 }
 
-/// Softmax regression.
+/// Softmax regression: one linear layer.
 pub(crate) fn softmax() -> LayeredModel {
     place(ModelKind::Softmax, GREY, &[Layer::Flatten, linear(10)])
 }
 
-/// 784-500-500-10.
+/// Three linear layers with 500, 500 and 10 outputs, and rectifiers between them.
 pub(crate) fn mnist_mlp() -> LayeredModel {
     let layers = [Layer::Flatten, linear(500), Layer::Relu, linear(500), Layer::Relu, linear(10)];
     place(ModelKind::MnistMlp, GREY, &layers)

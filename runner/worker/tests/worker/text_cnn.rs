@@ -263,7 +263,9 @@ fn parts_of_a_batch_weighted_by_their_texts_give_the_whole() {
 #[test]
 fn the_weights_are_as_many_as_the_formula_says() {
     let world = kim();
-    let (vocabulary, width, classes) = (9, 6, 3);
+    let vocabulary = 9;
+    let width = 6;
+    let classes = 3;
     let weights = learner(&world).initial();
     assert_eq!(weights.len(), vocabulary * width + 100 * 12 * width + 300 + 300 * classes + classes);
     let names: Vec<&str> = world.model.weighted_layers().iter().map(|layer| layer.name).collect();
@@ -296,7 +298,8 @@ fn it_learns_which_word_occurs() {
         }
         all
     };
-    let (train, test) = (texts(400), texts(100));
+    let train = texts(400);
+    let test = texts(100);
     let world = world_of(&train, &test, "{ kind = \"text-cnn\", width = 16, dropout = 0.5 }");
     let mut learner = learner(&world);
     let mut weights = learner.initial();
@@ -336,7 +339,8 @@ fn texts_that_changed_are_refused() {
 
 #[test]
 fn the_digest_is_that_of_names_and_contents() {
-    let (one, other) = (kim(), kim());
+    let one = kim();
+    let other = kim();
     assert_eq!(one.data.digest(), other.data.digest());
     // The same texts, otherwise written.
     let quoted = drawn(20).replacen("0,", "\"0\",", 1);

@@ -302,7 +302,8 @@ fn dropout_inside_of_blocks_follows_the_window_and_is_off_in_evaluations() {
     let dropping = |rate| {
         world(&format!("model = {{ kind = \"gpt\", depth = 2, heads = 2, width = 8, dropout = {rate} }}"))
     };
-    let (plain, world) = (tiny(), dropping("0.25"));
+    let plain = tiny();
+    let world = dropping("0.25");
     let mut undropped = learner(&plain);
     let mut learner = learner(&world);
     let weights = fixed(undropped.layout().size());
@@ -356,7 +357,10 @@ fn parts_of_a_batch_weighted_by_their_windows_give_the_whole() {
 
 #[test]
 fn the_weights_are_as_many_as_the_formula_says_and_begin_as_those_of_gpt_2() {
-    let (vocabulary, context, width, depth) = (7, 5, 64, 3);
+    let vocabulary = 7;
+    let context = 5;
+    let width = 64;
+    let depth = 3;
     let world = world("model = { kind = \"gpt\", depth = 3, heads = 4, width = 64 }");
     let weights = learner(&world).initial();
     let formula = (vocabulary + context) * width + depth * (12 * width * width + 13 * width) + 2 * width;

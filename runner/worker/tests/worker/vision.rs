@@ -109,7 +109,9 @@ fn halves_of_a_batch_have_the_gradient_of_the_whole() {
         let mut learner = TorchLearner::new(model, drawn(20, 1, 0.0), 3).unwrap();
         let weights = learner.initial();
         let mut of = |examples: std::ops::Range<u32>| gradient(&mut learner, &weights, &batch(examples)).1;
-        let (whole, first, second) = (of(0..8), of(0..4), of(4..8));
+        let whole = of(0..8);
+        let first = of(0..4);
+        let second = of(4..8);
         let mean: Vec<f32> = first.iter().zip(second.iter()).map(|(a, b)| f32::midpoint(*a, *b)).collect();
         close(&mean, &whole, 1e-5, "halves");
     }

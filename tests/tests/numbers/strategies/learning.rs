@@ -5,7 +5,7 @@ use recipe::{CodedSum, Compression, Strategy};
 
 /// The largest share of the loss that may be left. A quarter of the right step leaves 0.745, and no step all of it.
 const LEARNED: f64 = 0.5;
-/// What all that follow the path of `d-sync` are held against: it, and it with half and with twice the rate.
+/// The runs to which all that follow the path of `d-sync` are compared: it, and it with half and with twice the rate.
 pub(crate) const MEASURES: [Arm; 3] = [("d-sync", ""), ("d-sync", "lr = 0.05"), ("d-sync", "lr = 0.2")];
 /// The mean loss over the last fifth of the samples is well below that over the first.
 pub(crate) fn learns(ran: &Ran) -> Vec<String> {
@@ -17,8 +17,8 @@ pub(crate) fn learns(ran: &Ran) -> Vec<String> {
     vec![format!("the loss went from {first:.3} to {last:.3}")]
 }
 
-/// What follows the path of `d-sync`, exactly or nearly, ends with a loss that is nearer to its than to what half or twice
-/// the step leaves.
+/// A run that follows the path of `d-sync`, exactly or nearly, ends with a loss that is nearer to its than to that
+/// which half or twice the step leaves.
 pub(crate) fn follows_the_path(ran: &Ran, runs: &[Ran]) -> Vec<String> {
     let follows = matches!(
         ran.spec.strategy,

@@ -1,4 +1,4 @@
-//! What each rank sends over a run, by the formula of its method.
+//! The traffic of each rank over a run, by the formula of its method.
 
 use super::{Ran, STEPS};
 use recipe::{
@@ -13,7 +13,7 @@ use strategies::{Blueprint, SamplePartition, TrainingPlan, vector::piece};
 const WORD: u64 = 1;
 /// A note of a server before its weights: how many samples, and whether weights follow.
 const NOTE: u64 = 9;
-/// What a worker says in place of a gradient when none follows.
+/// Bytes of the message that a worker sends in place of a gradient when none follows.
 const GOODBYE: u64 = 1;
 /// Weights of the model.
 const PARAMETERS: usize = 784 * 102 + 102 + 102 * 50 + 50 + 50 * 10 + 10;
@@ -21,10 +21,10 @@ const PARAMETERS: usize = 784 * 102 + 102 + 102 * 50 + 50 + 50 * 10 + 10;
 /// Samples of a step of all workers.
 const BATCH: u64 = 100;
 
-/// What a link carries over a run: bytes and messages.
+/// The traffic of a link over a run: bytes and messages.
 type Load = (u64, u64);
 
-/// What each rank sends to each other, where there is a formula, against what was counted.
+/// Compares the counted traffic between ranks with the formula, where there is one; returns the differences.
 pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
     let workers = ran.workers();
     let sent = |from: usize, to: Range<usize>| -> Load {
@@ -62,7 +62,7 @@ pub(crate) fn sends_what_it_costs(ran: &Ran) -> Vec<String> {
     offences
 }
 
-/// What a worker sends in all all-reduces of a run: as many as the method says, each at its `cost()`.
+/// The traffic of a worker in all all-reduces of a run: as many as the method says, each at its `cost()`.
 fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
     let n = PARAMETERS;
     if ran.spec.strategy.averages_through_servers() {
@@ -101,7 +101,7 @@ fn all_reduces(ran: &Ran, worker: usize) -> Option<Load> {
         | Strategy::Custom { .. } => return None,
     };
     let collective = Blueprint::new(&ran.spec, training_plan(ran), n).collective().clone();
-    // What a codec rounds together must not depend on how a ring cuts its chunks: it is given whole ones.
+    // The values that a codec rounds together must not depend on how a ring cuts its chunks: it gets whole chunks.
     let whole = compression != Compression::None
         && (ran.spec.communication.collective, ran.spec.communication.reduce_order)
             == (Collective::Ring, ReduceOrder::Ring);
@@ -118,7 +118,7 @@ fn training_plan(ran: &Ran) -> Arc<TrainingPlan> {
     Arc::new(TrainingPlan::new(&ran.spec, SamplePartition::shared_by(1, vec![0])))
 }
 
-/// What a worker sends in groups that split all layers of the model in pairs.
+/// The traffic of a worker in groups that split all layers of the model in pairs.
 fn in_groups(ran: &Ran, worker: usize) -> Option<Load> {
     let Strategy::Gmp { mp: 2, scheme, fc_update, average_every, .. } = ran.spec.strategy else {
         return None;
@@ -149,7 +149,7 @@ fn in_groups(ran: &Ran, worker: usize) -> Option<Load> {
     Some(add(times(STEPS, exchanged), times(calls, call)))
 }
 
-/// What travels between a worker and a server over a run, up and down.
+/// The traffic between a worker and a server over a run, up and down.
 fn served(ran: &Ran, worker: usize, server: usize) -> Option<(Load, Load)> {
     let servers = ran.spec.cluster.ranks() as usize - ran.workers();
     let part = piece(PARAMETERS, servers, server).len();

@@ -1,4 +1,4 @@
-//! What the ten glyphs look like: strokes through points in a square from -1 to 1, y downwards.
+//! Shapes of the ten glyphs: strokes through points in a square from -1 to 1, y downwards.
 
 use super::canvas::Point;
 

@@ -40,7 +40,7 @@ struct Trial<'a> {
     module: ScriptModule,
 }
 
-/// What a layer calls: a method of the module, or modules inside one after the other.
+/// Code that a layer calls: a method of the module, or modules inside one after the other.
 struct Callee {
     name: String,
     children: Vec<String>,
@@ -179,8 +179,9 @@ impl Trial<'_> {
         let own = own(&x).map_err(failed)?;
         let (y, kept) = kept_bytes(|| call(&self.module, &name, &children, &own));
         let y = y.map_err(failed)?;
+        let size = y.size();
         // Types that the bindings do not know are an error.
-        let (size, kind) = (y.size(), y.f_kind().map_err(failed)?);
+        let kind = y.f_kind().map_err(failed)?;
         if size.first() != Some(&ROWS) || kind != Kind::Float {
             return Err(self.unsuited(format!(
                 "`{name}` makes a tensor of {size:?} {kind:?} of {ROWS} examples; a row of 32-bit floats for each is wanted"
@@ -369,7 +370,7 @@ enum LayerPosition {
     AboveOthers,
 }
 
-/// What layers make of a copy of `x`, which they may change.
+/// The scores of a copy of `x`, which layers may change.
 fn scores(module: &ScriptModule, layers: &[Found], x: &Tensor) -> Result<Tensor, TchError> {
     tch::no_grad(|| {
         // Random numbers are the same each time.

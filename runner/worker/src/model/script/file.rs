@@ -54,7 +54,8 @@ fn check_size(bytes: u64) -> Result<(), String> {
     }
     let mut system = System::new().map_err(|error| error.to_string())?;
     system.refresh_memory();
-    let (taken, available) = (bytes * COPIES, system.available_memory());
+    let taken = bytes * COPIES;
+    let available = system.available_memory();
     if taken > available {
         return Err(format!(
             "loading its {bytes} bytes takes {taken} bytes of memory, and {available} are free"
@@ -87,7 +88,8 @@ impl Script {
         let ModelFile { file, layout } = described;
         let contents = Contents::read(file)?;
         if contents.sha256 != layout.sha256 {
-            let (found, expected) = (contents.sha256, layout.sha256.clone());
+            let found = contents.sha256;
+            let expected = layout.sha256.clone();
             return Err(ModelError::Changed { file: file.clone(), found, expected });
         }
         let mut module = contents.module(file, mode)?;
@@ -140,7 +142,7 @@ impl Script {
         &self.tensors[layer]
     }
 
-    /// What a layer makes of a tensor.
+    /// The result of a layer for the tensor `x`.
     pub(super) fn call(&self, layer: &FileLayer, x: &Tensor) -> Result<Tensor, TchError> {
         run_as_written();
         call(&self.module, &layer.name, &layer.children, x)
@@ -164,8 +166,8 @@ pub(super) fn call(
     rest.iter().try_fold(first, |x, child| module.call(Some(child), "forward", &x))
 }
 
-/// What a method may change in place, as `nn.ReLU(inplace=True)` does: a leaf of the recorded operations cannot be, and a tensor
-/// that the layer below has made is still needed there.
+/// A tensor that a method may change in place, as `nn.ReLU(inplace=True)` does: a leaf of recorded operations cannot be
+/// changed, and a tensor that the layer below has made is still needed there.
 pub(super) fn own(input: &Tensor) -> Result<Tensor, TchError> {
     // A recorded copy, bit for bit.
     if input.requires_grad() { input.f_mul_scalar(1.0) } else { Ok(input.shallow_clone()) }

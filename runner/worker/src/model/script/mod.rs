@@ -52,11 +52,11 @@ struct OnGpu {
     gradients: Vec<Tensor>,
 }
 
-/// What a backward pass through a layer gives.
+/// Gradients that the backward pass of a layer computes.
 struct Gradients {
-    /// Of its tensors; none of a branch that uses no weights.
+    /// Of its tensors; empty if the script took a branch that uses no weights.
     own: Vec<Tensor>,
-    /// Of its input.
+    /// Of its input; `None` in the lowest layer.
     below: Option<Tensor>,
 }
 
@@ -253,13 +253,13 @@ impl ScriptLearner {
         gathered
     }
 
-    /// What all layers make of examples.
+    /// Takes examples through all layers, to their scores.
     fn through(&self, script: &Script, x: Tensor) -> Result<Tensor, TchError> {
         let x = x.f_to(self.device())?;
         self.described.layout.layers.iter().try_fold(x, |x, layer| script.call(layer, &x))
     }
 
-    /// What a layer computes in between is not known: of photographs, fewer.
+    /// Samples that are evaluated at once: fewer where they are large, as a layer's values in between are not known.
     fn evaluated_at_once(&self) -> usize {
         let fitting = VALUES_AT_ONCE / self.data.shape().size().max(1);
         fitting.min(TARGETS_AT_ONCE / self.data.targets().max(1)).max(1)

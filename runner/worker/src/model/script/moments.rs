@@ -17,7 +17,7 @@ use torch_native::ScriptModule;
 const PROBE: f64 = 16_777_216.0;
 /// A smaller momentum is none.
 const LEAST_MOMENTUM: f64 = 1e-5;
-/// What a module is known by that keeps moments.
+/// The buffer by which a module that keeps moments is known.
 const MEAN: &str = "running_mean";
 const VARIANCE: &str = "running_var";
 /// How many batches a module has seen, which is its momentum where it has none of its own.
@@ -40,9 +40,9 @@ struct Buffer {
     gathered: Gathered,
 }
 
-/// What batches have shown of a buffer.
+/// State of a buffer while moments are gathered.
 enum Gathered {
-    /// Nothing yet.
+    /// No batch has been seen yet.
     Nothing,
     /// Training leaves it as it is.
     Frozen,
@@ -86,7 +86,8 @@ impl RunningMoments {
         let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
         let owners: Vec<String> =
             named.iter().filter(|(name, _)| last(name) == MEAN).map(|(name, _)| owner(name)).collect();
-        let (mut buffers, mut counts) = (Vec::new(), Vec::new());
+        let mut buffers = Vec::new();
+        let mut counts = Vec::new();
         for (name, tensor) in named.into_iter().filter(|(name, _)| owners.contains(&owner(name))) {
             match last(&name).as_str() {
                 MEAN | VARIANCE => buffers.push(Buffer::of(tensor)?),
@@ -155,7 +156,7 @@ impl RunningMoments {
         Ok(())
     }
 
-    /// Finds the momenta.
+    /// Finds the momentum of each buffer that is not frozen, by two passes of the first batch.
     fn probe(&mut self, pass: &mut impl FnMut() -> Result<(), TchError>) -> Result<(), TchError> {
         self.fill(0.0)?;
         pass()?;
