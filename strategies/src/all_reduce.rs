@@ -21,14 +21,14 @@ pub struct AllReduce {
 /// Work for the communication lane: vectors, and what comes back for them.
 pub type CommQueue = Handoff<ReduceJob, Reduced>;
 
-/// What comes back from the communication lane; for parameter servers, from the receiving lane.
+/// Result of a [`ReduceJob`], from the communication lane; with parameter servers, from the receiving lane.
 #[derive(Debug)]
 pub struct Reduced {
     /// The mean of the vector; from a parameter server, the new weights in its place.
     pub x: Vector,
     /// When the communication began, on the clock of the run; not before that of earlier vectors had ended.
     pub began: Nanos,
-    /// When it ended.
+    /// When the communication ended, on the clock of the run.
     pub ended: Nanos,
 }
 

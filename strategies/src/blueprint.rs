@@ -148,7 +148,8 @@ impl Blueprint {
     pub fn all_reduce(&self) -> AllReduce {
         let projector = projection::build(self.compression, self.plan.seed(), &self.matrices);
         let collective: Arc<dyn CollectiveAlgorithm> = if self.strategy.averages_through_servers() {
-            let (everyone, workers) = (self.everyone.clone(), self.trainers.len());
+            let everyone = self.everyone.clone();
+            let workers = self.trainers.len();
             Arc::new(ThroughServers::new(everyone, workers, self.partition.parts()))
         } else {
             self.collective.clone()
@@ -195,7 +196,7 @@ impl Blueprint {
         }
     }
 
-    /// What a worker's step waits for.
+    /// Messages that a worker's step waits for.
     pub(crate) fn bound(&self) -> StepBound {
         match self.strategy {
             Kind::PipeSgd { depth: 2.., .. } => StepBound::AllMessages,

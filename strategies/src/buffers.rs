@@ -119,7 +119,7 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// Bytes in it.
+    /// Number of bytes in it, whatever its capacity.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

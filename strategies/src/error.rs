@@ -4,10 +4,10 @@ use crate::{Kind, Tag};
 use record::{Nanos, Rank};
 use std::fmt;
 
-/// What a lane waits for.
+/// Object of a lane's wait: a message, or room to send one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Exactly this message.
+    /// The message with this tag.
     Message(Tag),
     /// Any message of this kind.
     Any(Kind),

@@ -21,7 +21,7 @@ impl Group {
         Some(Self { ranks: ranks.clone(), me: group_rank_of(ranks, me)? })
     }
 
-    /// Number of members.
+    /// Number of members, this rank included.
     pub fn size(&self) -> usize {
         self.ranks.len()
     }

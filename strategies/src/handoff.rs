@@ -31,7 +31,7 @@ pub struct Pending {
 pub struct Request<Out> {
     /// Names the request in the reply.
     pub ticket: Ticket,
-    /// What the other lane handed over.
+    /// Work that the other lane handed over.
     pub work: Out,
 }
 
@@ -46,7 +46,7 @@ impl<Out, Back> Clone for Handoff<Out, Back> {
 }
 
 impl<Out, Back> Handoff<Out, Back> {
-    /// An empty queue.
+    /// An empty, open queue; `bell` wakes the lanes that wait at either end.
     pub fn new(bell: Arc<dyn Bell>) -> Self {
         let state = State { waiting: VecDeque::new(), done: BTreeMap::new(), sent: 0, closed: false };
         Self { state: Shared::new(state, bell) }

@@ -7,20 +7,20 @@ use record::PhaseClock;
 /// Bytes that travelled over a lane during a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes sent, encoded.
+    /// Encoded bytes that the lane sent.
     pub bytes_out: u64,
-    /// Bytes received, encoded.
+    /// Encoded bytes that the lane received.
     pub bytes_in: u64,
 }
 
 /// Savings and losses of coding on a lane since the run's clock started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Coding {
-    /// Bytes sent, encoded.
+    /// Bytes sent, as they were encoded.
     pub bytes: u64,
     /// The bytes of the same vectors as 32-bit floats.
     pub raw_bytes: u64,
-    /// Squared length of the vectors that were encoded in steps which keep their spans, the memory of error feedback
+    /// Squared length of the vectors that were encoded in steps which keep their spans, residuals of error feedback
     /// included.
     pub squared: f64,
     /// Squared length of their encoding errors.
@@ -36,7 +36,7 @@ pub(crate) enum Content {
     Weights,
     /// Vectors that must arrive bit for bit: initial weights, activations.
     Exact,
-    /// Projections of gradients.
+    /// Projections of gradients, which travel bit for bit.
     Projected,
     /// Reaches of gradients, which travel only because gradients are coded.
     Reach,
@@ -132,7 +132,7 @@ impl Lane {
         self.coding = Coding::default();
     }
 
-    /// What its codecs remember, and what they have saved and lost so far.
+    /// Saves or loads the residuals of its codecs, and their savings and losses so far.
     pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         state.within("gradients", |state| self.codecs.gradients.state(state))?;
         state.within("weights", |state| self.codecs.weights.state(state))?;

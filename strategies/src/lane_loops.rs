@@ -93,7 +93,7 @@ fn worker_state(
     Ok(ctx.state(state)?)
 }
 
-/// Drives a service.
+/// Drives a service from its start, or from the state in `resumed`, to its last step.
 pub(crate) fn serve(
     mut ctx: ServiceContext,
     mut service: Box<dyn Service>,

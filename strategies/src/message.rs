@@ -6,12 +6,12 @@ use record::Rank;
 /// A message that is all in its tag.
 pub(crate) const SIGNAL: Packet = Packet::from_static(&[0]);
 
-/// A small message.
+/// A small message, whose fields are read in the order in which they were written.
 pub trait Message: Sized {
     /// The noun that an error uses for it, with its article.
     const NAME: &'static str;
 
-    /// Appends its fields.
+    /// Appends the fields of the message to `out`.
     fn write(&self, out: &mut Vec<u8>);
 
     /// Reads its fields; `None` if they are not such a message.
@@ -57,7 +57,7 @@ impl Fields<'_> {
         self.next().map(u64::from_le_bytes)
     }
 
-    /// A single-precision float.
+    /// A float of 32 bits.
     pub fn f32(&mut self) -> Option<f32> {
         self.next().map(f32::from_le_bytes)
     }

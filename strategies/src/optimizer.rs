@@ -77,7 +77,7 @@ impl Optimizer {
         }
     }
 
-    /// What it remembers of `weights` weights.
+    /// Saves or loads its velocities or moments of `weights` weights.
     ///
     /// # Errors
     /// The loaded state does not fit.
@@ -184,8 +184,8 @@ pub(crate) fn shorten(vector: &mut Vector, longest: f32) {
     }
 }
 
-/// What scales a vector down to a Euclidean norm; `None` if it is not longer. The squares are added in order, in double
-/// precision. A vector whose norm is no number stays as it is: a diverged run must show it.
+/// Factor that scales a vector down to the Euclidean norm `longest`; `None` if it is not longer. The squares are added
+/// in order, in double precision. A vector whose norm is no number stays as it is: a diverged run must show it.
 fn shortening(vector: impl Iterator<Item = f32>, longest: f32) -> Option<f32> {
     let norm = vector.map(|x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     (norm.is_finite() && norm > f64::from(longest)).then(|| (f64::from(longest) / norm) as f32)

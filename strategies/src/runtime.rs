@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub trait Bell: Send + Sync {
     /// Number of rings so far.
     fn count(&self) -> u64;
-    /// Rings it once.
+    /// Rings the bell once, which wakes the lanes that wait for it.
     fn ring(&self);
     /// Waits until it has rung more than `seen` times.
     fn wait(&self, seen: u64) -> Result<(), StepError>;
@@ -46,7 +46,7 @@ pub struct Checkpoint {
 
 /// Receives the records of a rank. None of its methods may take notable time.
 pub trait Observer: Send + Sync {
-    /// Records an event.
+    /// Records an event of the rank.
     fn event(&self, event: Event);
     /// A copy of the model for the evaluator; `record.file` is filled in by the observer.
     fn snapshot(&self, record: SnapshotRecord, weights: &Vector);

@@ -46,7 +46,7 @@ impl State {
     /// Saves what `visit` visits.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// The first error of `visit`.
     pub fn save<E>(visit: impl FnOnce(&mut StateVisitor<'_>) -> Result<(), E>) -> Result<Self, E> {
         let mut state = Self::default();
         visit(&mut StateVisitor { values: &mut state.values, mode: Mode::Save, prefix: String::new() })?;
@@ -134,7 +134,7 @@ impl StateVisitor<'_> {
     /// Visits values whose names begin with `name` and a slash.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// The first error of `visit`.
     pub fn within<T, E>(
         &mut self,
         name: &str,
@@ -204,10 +204,10 @@ impl StateVisitor<'_> {
         Ok(())
     }
 
-    /// A count.
+    /// An unsigned number of 64 bits.
     ///
     /// # Errors
-    /// It is not in the state.
+    /// It is not in the state, or is a vector there.
     pub fn number(&mut self, name: &str, number: &mut u64) -> Result<(), StateError> {
         match self.mode {
             Mode::Save => drop(self.values.insert(self.full(name), Value::Number(*number))),

@@ -41,7 +41,7 @@ pub(crate) enum Samples {
 /// The purpose of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SnapshotPurpose {
-    /// Its digest only.
+    /// Only the digest of the model is recorded.
     Digest,
     Evaluation,
     /// Evaluation of the model that the run ends with.
@@ -58,7 +58,7 @@ pub(crate) struct When {
 }
 
 impl When {
-    /// Both counts.
+    /// Saves or loads both counts.
     pub(crate) fn state(&mut self, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         state.number("step", &mut self.step)?;
         state.number("samples", &mut self.samples)
@@ -161,7 +161,8 @@ impl StepRecorder {
     /// Hands over the state of a lane after a step; the lane is in [`Phase::Snapshot`].
     pub(crate) fn checkpoint(&self, rank: Rank, lane: &mut Lane, when: When, saved: LaneState) {
         let LaneState { number, state } = saved;
-        let (at, size) = (lane.clock.now(), state.size());
+        let at = lane.clock.now();
+        let size = state.size();
         let checkpoint = Checkpoint { rank, lane: self.lane, number, samples: when.samples, at, state };
         self.observer.checkpoint(checkpoint);
         lane.clock.timed(Phase::Snapshot, Work::Snapshot(size / size_of::<f32>()), || ());

@@ -42,8 +42,9 @@ pub trait Trainer: Send {
         std::borrow::Cow::Borrowed(ctx.weights())
     }
 
-    /// What the next step depends on beside the context: momentum of its own, a centre, gradients under way. Saved and loaded
-    /// between two steps; a strategy whose profile says that its runs can be continued visits all of it.
+    /// Saves or loads the state that the next step depends on beside the context: momentum of its own, a centre,
+    /// gradients under way. Called between two steps; a strategy whose profile says that its runs can be continued
+    /// visits all of it.
     ///
     /// # Errors
     /// The loaded state does not fit; a message under way does not arrive.
@@ -64,7 +65,7 @@ pub enum ServiceStep {
     /// One round or request was served. The number is the samples consumed by all ranks together, as far as this service
     /// knows.
     Served(u64),
-    /// No request follows.
+    /// The service has ended: no request follows.
     Finished,
 }
 
@@ -82,7 +83,7 @@ pub trait Service: Send {
     /// Blocks until one request is served, which is recorded as a step of this lane.
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError>;
 
-    /// What the next step depends on beside the lane: as of a [`Trainer`].
+    /// Saves or loads the state that the next step depends on beside the lane, as [`Trainer::state`] does.
     ///
     /// # Errors
     /// The loaded state does not fit.
@@ -107,9 +108,9 @@ pub(crate) const CENTRE: &str = "centre";
 /// The roles of a rank: at most one lane that trains, any number of lanes beside it.
 #[derive(Default)]
 pub struct Roles {
-    /// The compute lane.
+    /// Strategy on the compute lane; `None` on a rank that does not train.
     pub trainer: Option<Box<dyn Trainer>>,
-    /// The other lanes.
+    /// Services of the method, each on a lane of its own.
     pub services: Vec<Box<dyn Service>>,
     /// Lanes of the measurement, which count samples and snapshot models. They are no part of the method, so that their
     /// time is in no phase.

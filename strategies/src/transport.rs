@@ -17,11 +17,11 @@ pub enum Kind {
     Broadcast = 2,
     /// A gradient or a model for a server.
     Push = 3,
-    /// A server's reply.
+    /// A server's message to a worker, such as its reply to a push.
     Pull = 4,
     /// A request from a peer.
     Ask = 5,
-    /// A peer's answer.
+    /// A peer's reply to a request, or a server's on the communication lane.
     Answer = 6,
     /// Activations or their gradients.
     Exchange = 7,
@@ -76,7 +76,7 @@ impl Kind {
 pub struct Tag {
     /// The purpose of the message.
     pub kind: Kind,
-    /// The sender's step.
+    /// Step of the sender, or number of its message where the two ends count no steps in common.
     pub step: u64,
     /// Tells the collectives of one step apart.
     pub call: u32,
@@ -117,7 +117,7 @@ impl Packet {
 /// A message that arrived.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// The sender.
+    /// Rank that sent the message.
     pub from: Rank,
     /// The tag of the message.
     pub tag: Tag,

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut, Range};
 pub struct Vector(Vec<f32>);
 
 impl Vector {
-    /// `len` zeros.
+    /// A vector of `len` zeros.
     pub fn zeros(len: usize) -> Self {
         Self(vec![0.0; len])
     }
@@ -80,9 +80,9 @@ pub fn piece(n: usize, p: usize, k: usize) -> Range<usize> {
 /// Activations or their gradients on the host, one row per example.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
-    /// Values per row.
+    /// Number of values per row.
     pub width: usize,
-    /// Row after row.
+    /// Values of all rows, one row after the other.
     pub values: Vec<f32>,
 }
 
@@ -120,7 +120,7 @@ impl Block {
 /// One layer of a [`Layout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutLayer {
-    /// `linear1`.
+    /// Name of the layer in its model, such as `linear1`.
     pub name: String,
     /// Its weights within the flat vector.
     pub span: Range<usize>,
@@ -152,7 +152,7 @@ impl Layout {
         &self.layers
     }
 
-    /// Number of weights.
+    /// Number of weights of all layers.
     pub fn size(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.span.end)
     }

@@ -48,7 +48,7 @@ impl<'a> Wire<'a> {
         Self { content, ..self }
     }
 
-    /// What its vectors are.
+    /// Content of its vectors, which decides how they are coded.
     pub(crate) fn content(&self) -> Content {
         self.content
     }
@@ -163,7 +163,7 @@ impl<'a> Wire<'a> {
         Ok((from, tag, self.opened(before, envelope)))
     }
 
-    /// Encodes a vector.
+    /// Encodes a vector; where the clock keeps spans, also measures the coding error.
     pub fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet {
         let Lane { codecs, clock, due, .. } = &mut *self.lane;
         let codec = codecs.of(self.content);

@@ -71,7 +71,7 @@ struct Accumulated {
 pub(crate) struct WorkerParts {
     /// Facts about the rank, and its compute lane.
     pub(crate) service: ServiceContext,
-    /// The workers.
+    /// Group of all workers.
     pub(crate) trainers: Group,
     /// The model and the data.
     pub(crate) learner: Box<dyn Learner>,
@@ -79,7 +79,7 @@ pub(crate) struct WorkerParts {
     pub(crate) all_reduce: AllReduce,
     /// All-reduces on the communication lane.
     pub(crate) comm: CommQueue,
-    /// How gradients travel.
+    /// Division of gradients, and the lane on which they travel.
     pub(crate) route: GradientRoute,
     /// The optimizer of the recipe, at rest.
     pub(crate) optimizer: Optimizer,
@@ -184,7 +184,7 @@ impl WorkerContext {
         (&mut self.service, &mut self.weights)
     }
 
-    /// The compute lane.
+    /// The compute lane, with its transport, codecs and clock.
     pub fn lane(&mut self) -> &mut Lane {
         &mut self.service.lane
     }
@@ -208,7 +208,7 @@ impl WorkerContext {
         state.within("lane", |state| self.service.lane.state(state))
     }
 
-    /// What memory and time were used for in `steps` steps.
+    /// Memory held, and time spent in exchanges of activations, in `steps` steps.
     pub(crate) fn usage(&self, steps: u64) -> UsageRecord {
         let bytes = |elements: usize| (size_of::<f32>() * elements) as u64;
         let spare: usize = self.spare.iter().map(|vector| vector.len()).sum();

@@ -20,7 +20,7 @@
 
 use crate::Vector;
 use crate::algorithm::async_sgd::Rule;
-/// The master's rule.
+/// Update rule of the master: a velocity that holds the rate (Equations 3 and 4).
 #[derive(Debug)]
 pub struct Msgd {
     momentum: f32,

@@ -36,7 +36,7 @@ use crate::{
 use recipe::Serve;
 use record::{LaneId, Phase, Work};
 
-/// Every worker.
+/// A worker: it pushes each gradient to the masters and takes their weights.
 #[derive(Debug)]
 pub struct Worker {
     servers: Shards,
@@ -95,7 +95,7 @@ pub struct Locked<R> {
 }
 
 impl<R: Rule> Locked<R> {
-    /// `parameter_count` weights.
+    /// `parameter_count` zeros, until weights are loaded, which change by `rule`.
     pub fn new(parameter_count: usize, rule: R) -> Self {
         Self { weights: Vector::zeros(parameter_count), rule }
     }

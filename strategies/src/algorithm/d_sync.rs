@@ -18,7 +18,7 @@
 //! mean.
 
 use crate::{Loss, StepError, Trainer, WorkerContext};
-/// Every worker.
+/// A worker, which averages its gradient with all others in each step.
 #[derive(Clone, Copy, Debug)]
 pub struct DSync;
 

@@ -49,7 +49,7 @@ pub trait Motion: Send {
     fn compute_update(&mut self, ctx: &mut WorkerContext, g: Vector) -> Vector;
 }
 
-/// - eta dW^i.
+/// Motion by the update of the optimizer: - eta dW^i.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent;
 
@@ -59,7 +59,7 @@ impl Motion for Descent {
     }
 }
 
-/// Every worker.
+/// A worker: it exchanges with the masters once in each block of local steps, and moves by `M`.
 pub struct Worker<M> {
     servers: Shards,
     elastic: Elastic,
@@ -190,7 +190,7 @@ impl<M: Motion> Worker<M> {
             .collect()
     }
 
-    /// A step without.
+    /// A step without an exchange: only the worker's own gradient moves its weights.
     fn local_step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         ctx.set_consumed(self.told.saturating_add(self.own(ctx)));
         let (loss, g) = self.motion.gradient(ctx)?;
@@ -212,7 +212,7 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// `parameter_count` weights.
+    /// A centre of `parameter_count` zeros, until weights are loaded.
     pub fn new(parameter_count: usize) -> Self {
         Self { centre: Vector::zeros(parameter_count) }
     }

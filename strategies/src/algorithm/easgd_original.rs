@@ -28,7 +28,7 @@ use recipe::MovingRate;
 use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 
-/// Every worker.
+/// A worker, which computes and exchanges with the master in its turns only.
 pub struct Worker {
     servers: Shards,
     moving_rate: MovingRate,

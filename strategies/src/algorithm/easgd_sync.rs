@@ -56,14 +56,14 @@ pub struct Load {
 }
 
 impl Load {
-    /// Line 14.
+    /// Line 14: moves the centre towards the workers' weights, whose sum the load holds.
     fn draw_centre(&mut self, a: f32, workers: usize, clock: &mut PhaseClock) {
         let Self { sum, centre, .. } = self;
         clock.timed(Phase::Update, Work::Update(sum.len()), || draw(centre, sum, a, workers));
     }
 }
 
-/// Every worker.
+/// A worker; in variants 2 and 3, worker 0 holds the centre beside its own model.
 pub struct Worker {
     moving_rate: MovingRate,
     variant: SyncVariant,
@@ -133,7 +133,8 @@ impl Worker {
         if self.variant != SyncVariant::Master {
             return through_tree(load, None, tag, &mut ctx.wire_over(&trainers).weights());
         }
-        let (master, push) = (GroupRank(self.workers), Tag::new(Kind::Push, t));
+        let master = GroupRank(self.workers);
+        let push = Tag::new(Kind::Push, t);
         if trainers.me() != GroupRank(0) {
             return through_tree(load, Some(Vec::new()), tag, &mut ctx.wire_over(&trainers).weights());
         }
@@ -214,7 +215,7 @@ fn of_part(tag: Tag, call: usize) -> Tag {
     Tag { call: call as u32, ..tag }
 }
 
-/// What worker 0 sends to the master of variant 1 to ask for the centre: where each part begins.
+/// Request of worker 0 to the master of variant 1 for the centre: the position at which each part begins.
 fn ready(parts: &[Range<usize>]) -> Packet {
     Packet(parts.iter().flat_map(|part| (part.start as u32).to_le_bytes()).collect::<Vec<u8>>().into())
 }
@@ -277,7 +278,8 @@ fn broadcast(load: &mut Load, relayed: Vec<Packet>, tag: Tag, wire: &mut Wire<'_
     let mut relayed = relayed.into_iter();
     for (call, part) in load.parts.iter().enumerate() {
         let centre = &mut load.sent[part.clone()];
-        let (tag, mut wire) = (of_part(tag, call), wire.over(wire.group()).of_part(part.start));
+        let tag = of_part(tag, call);
+        let mut wire = wire.over(wire.group()).of_part(part.start);
         let from_master = relayed.next();
         let keeps = branch.is_root() && from_master.is_none();
         let packet = match from_master {
@@ -296,7 +298,8 @@ fn reduce(load: &mut Load, master: CentreAt, tag: Tag, wire: &mut Wire<'_>) -> R
     let branch = branch(wire);
     for (call, part) in load.parts.iter().enumerate() {
         let sum = &mut load.sum[part.clone()];
-        let (tag, mut wire) = (of_part(tag, call), wire.over(wire.group()).of_part(part.start));
+        let tag = of_part(tag, call);
+        let mut wire = wire.over(wire.group()).of_part(part.start);
         branch.reduce(sum, tag.part(1), &mut wire)?;
         if branch.is_root() && master == CentreAt::FirstWorker {
             // A master elsewhere gets it encoded.

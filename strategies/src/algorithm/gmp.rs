@@ -35,7 +35,7 @@ use crate::vector::Block;
 use crate::{Averaging, Batch, Group, GroupRank, Loss, StepError, Trainer, WorkerContext};
 use recipe::{FcUpdate, ModelPartition, ModuloScheme};
 
-/// Every worker.
+/// A worker of a group that holds one model together.
 pub struct Gmp {
     partition: ModelPartition,
     scheme: ModuloScheme,
@@ -98,9 +98,9 @@ struct Backward<'a> {
     round: &'a Round,
     /// Samples of this worker.
     own: usize,
-    /// What the gradient of L_FC is written over.
+    /// Parts that the gradient of L_FC is written over.
     g: &'a mut GradientParts,
-    /// What this worker's rows of L_M's gradient are written over.
+    /// Block that this worker's rows of L_M's gradient are written over.
     gradient: &'a mut Block,
 }
 
@@ -270,7 +270,7 @@ impl Gmp {
         Ok(())
     }
 
-    /// What the gradient of a round counts: the round's share of all samples. Nothing where no group has rows in it.
+    /// Weight of the gradient of a round: the round's share of all samples; zero where no group has rows in it.
     fn weight_of_round(&self, ctx: &WorkerContext, number: usize) -> Weight {
         let own = self.number_of_group(ctx);
         let mine = self.round_of(ctx, own, number).rows();

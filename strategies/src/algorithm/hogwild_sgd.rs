@@ -35,7 +35,7 @@ pub struct LockFree {
 }
 
 impl LockFree {
-    /// `parameter_count` weights.
+    /// `parameter_count` zeros, until weights are loaded.
     pub fn new(parameter_count: usize, weight_decay: f32) -> Self {
         Self { weights: (0..parameter_count).map(|_| AtomicU32::new(0)).collect(), weight_decay }
     }

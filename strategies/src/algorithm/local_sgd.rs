@@ -16,7 +16,7 @@
 //! their mean is measured beside it.
 
 use crate::{Loss, StepError, Trainer, WorkerContext};
-/// Every worker.
+/// A worker, which averages its weights with all others every `period` steps.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalSgd {
     /// Local steps from one average to the next.

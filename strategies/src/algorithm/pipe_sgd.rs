@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 /// A gradient that was not applied yet.
 #[derive(Debug)]
 enum Unapplied {
-    /// On its way.
+    /// It was sent, and its arrival was not waited for yet.
     UnderWay(Travelling),
     /// It has arrived before a checkpoint.
     Arrived(GradientParts),

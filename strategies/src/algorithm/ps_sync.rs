@@ -29,7 +29,7 @@ use record::{LaneId, Phase, Work};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Every worker.
+/// A worker: it sends gradients to the servers and takes the new weights from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
     /// The servers that hold the weights.
@@ -81,9 +81,9 @@ pub struct Server {
 /// How the workers receive the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelCoding {
-    /// Bit for bit.
+    /// Bit for bit, so that workers hold the weights of the servers.
     Exact,
-    /// Through a codec.
+    /// Through a codec; only the servers hold the exact weights.
     Coded,
 }
 
@@ -188,7 +188,8 @@ impl Service for Server {
         self.t += 1;
         let consumed = ctx.info.plan.budget.samples_after(self.t - 1);
         self.spare = std::mem::take(&mut self.buffers);
-        let (mut end, mut call) = (self.weights.len(), 0);
+        let mut end = self.weights.len();
+        let mut call = 0;
         loop {
             end = self.update(ctx, end, call, consumed)?;
             if end == 0 {

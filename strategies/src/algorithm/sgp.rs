@@ -24,7 +24,7 @@ use crate::{
 };
 use record::{Phase, Work};
 
-/// Every worker.
+/// A worker, with its biased model and push-sum weight.
 #[derive(Debug)]
 pub struct Sgp {
     rounds: Rounds,

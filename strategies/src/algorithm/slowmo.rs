@@ -32,7 +32,7 @@
 use crate::{GroupRank, Loss, StateVisitor, StepError, Trainer, Vector, WorkerContext};
 use record::{Phase, Work};
 
-/// Every worker.
+/// A worker, which takes a step of the outer optimizer every `period` local steps.
 #[derive(Debug)]
 pub struct SlowMo {
     period: u64,
@@ -53,7 +53,9 @@ impl SlowMo {
     fn outer_step(&mut self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         ctx.average_weights()?; // line 6
         let Self { beta, alpha, gamma, anchor, u, .. } = self;
-        let (alpha, beta, gamma) = (*alpha, *beta, *gamma);
+        let alpha = *alpha;
+        let beta = *beta;
+        let gamma = *gamma;
         let (service, x) = ctx.split();
         service.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
             for ((x, x0), u) in x.iter_mut().zip(anchor.iter_mut()).zip(u.iter_mut()) {

@@ -69,8 +69,8 @@ impl Blueprint {
     }
 }
 
-/// What a rank takes of each model, its own among them: in single precision, and yet 1 in all, or models would grow or
-/// shrink a little in every step.
+/// Weights by which a rank mixes the models, its own among them: in single precision, and yet 1 in all, or models would
+/// grow or shrink a little in every step.
 fn row(graph: &Graph, rank: Rank) -> Vec<(GroupRank, f32)> {
     let mut row: Vec<(GroupRank, f32)> = graph
         .weights(rank.index())

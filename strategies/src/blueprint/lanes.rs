@@ -33,7 +33,7 @@ pub struct LaneBody {
 pub struct RankSetup {
     /// Workers come first, then servers.
     pub rank: Rank,
-    /// What it does.
+    /// Trainer, services and attendants of the rank.
     pub roles: Roles,
     /// The model of a rank that trains.
     pub learner: Option<Box<dyn Learner>>,

@@ -90,7 +90,8 @@ impl Blueprint {
     /// A worker of a group that holds one model.
     fn in_groups(&self, rank: Rank, rounds: impl Fn(ModelPartition) -> gmp::GroupPlan) -> Roles {
         let parts = self.partition.parts();
-        let (number, part) = (rank.index() / parts, rank.index() % parts);
+        let number = rank.index() / parts;
+        let part = rank.index() % parts;
         let group = self.trainers.iter().copied().skip(number * parts).take(parts).collect();
         let holders = self.trainers.iter().copied().skip(part).step_by(parts).collect();
         let neighbours = Group::new(&group, rank).zip(Group::new(&holders, rank));
@@ -187,9 +188,10 @@ impl Blueprint {
         Shards::new(workers, self.everyone.len() - workers, self.parameter_count)
     }
 
-    /// What a server adds that holds no weights, where sums are `period` steps apart.
+    /// Scope of a server that adds and holds no weights, where sums are `period` steps apart.
     fn adds(&self, period: u64) -> AdderScope {
-        let (workers, parts) = (self.trainers.len(), self.partition.parts());
+        let workers = self.trainers.len();
+        let parts = self.partition.parts();
         let shared = !self.partition.below().is_empty() || !self.partition.whole_above().is_empty();
         // Where each worker alone holds what it holds, nothing is ever added.
         let adds = workers > parts || workers > 1 && shared;

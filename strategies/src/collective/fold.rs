@@ -28,13 +28,13 @@ pub(super) struct Fold {
     pub(super) guests: usize,
 }
 
-/// What a place does in a [`Fold`].
+/// Role of a place in a [`Fold`].
 pub(super) enum FoldRole {
-    /// Takes part.
+    /// Takes part in the rounds.
     Host {
-        /// Its number among those that do.
+        /// Its number among the hosts.
         number: usize,
-        /// Whose vector it takes along.
+        /// Guest whose vector it takes along; `None` for a host without one.
         guest: Option<GroupRank>,
     },
     /// Gives its vector to this place and gets the sum from there.
@@ -53,7 +53,7 @@ impl Fold {
         self.hosts.ilog2() as usize
     }
 
-    /// What a place does.
+    /// Role of a place: of the first `2 * guests`, each even one hosts the next; all others are hosts without guests.
     pub(super) fn role(&self, place: GroupRank) -> FoldRole {
         let GroupRank(k) = place;
         debug_assert!(k < self.places, "a place of the group");
@@ -69,7 +69,7 @@ impl Fold {
         GroupRank(if number < self.guests { 2 * number } else { number + self.guests })
     }
 
-    /// What folding adds to the time: a vector in, its sum, and a vector out.
+    /// Time that folding adds: a vector in, its sum, and a vector out.
     pub(super) fn time(&self, elements: usize, rates: Rates) -> f64 {
         if self.guests == 0 { 0.0 } else { 2.0 * rates.message(elements) + rates.sum(elements) }
     }

@@ -158,7 +158,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Sends complete chunks.
+    /// Sends complete chunks in one message: a bundle of their packets, or, where nothing is coded, their elements.
     fn send(
         &self,
         to: Address,
@@ -173,7 +173,7 @@ impl Chunks {
         }
     }
 
-    /// Receives complete chunks.
+    /// Receives chunks that are complete at another place, and keeps their packets, if coded, to pass them on.
     fn receive(
         &mut self,
         from: Address,

@@ -44,13 +44,13 @@ struct Leaving {
     content: Content,
 }
 
-/// What a message is made of.
+/// Source of a message's packet.
 enum Content {
     /// The segment of `x`, to be encoded.
     Vector,
     /// A partial sum that only passes through here, encoded as it was made.
     Sum(Packet),
-    /// What was received in the round before, to be relayed, or what was encoded already.
+    /// The packet received in the round before, to be relayed, or one that was encoded already.
     Packet(Packet),
 }
 
@@ -111,7 +111,7 @@ impl<'a, 'b> Journey<'a, 'b> {
         self.tag.part(segment * self.rounds() + round)
     }
 
-    /// What leaves next, encoded; nothing where all that is complete has left.
+    /// The packet that leaves next; `None` where all complete segments have left.
     fn next(&mut self) -> Result<Option<Packet>, StepError> {
         let Some(Leaving { segment, round, content }) = self.leaving.front() else { return Ok(None) };
         let mine = self.span(*segment, *round);

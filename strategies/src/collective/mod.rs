@@ -31,12 +31,12 @@ use crate::{Packet, StepError, Tag, Wire};
 use recipe::{Cluster, Communication, ReduceOrder};
 use std::sync::Arc;
 
-/// An all-reduce.
+/// Algorithm of an all-reduce, with its cost in messages and in time.
 pub trait CollectiveAlgorithm: Send + Sync {
     /// Replaces `x` on every place by the sum over all places.
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError>;
 
-    /// What place `place` of `places` sends for a vector of `elements`.
+    /// Messages and elements that place `place` of `places` sends for a vector of `elements`.
     fn cost(&self, elements: usize, places: usize, place: usize) -> Cost;
 
     /// How long a vector of `elements` takes on `places` places that begin together, by the model of [`Rates`]; in
@@ -44,7 +44,7 @@ pub trait CollectiveAlgorithm: Send + Sync {
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64;
 }
 
-/// What one place sends in one call.
+/// Traffic that one place sends in one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Messages that a place sends.
@@ -53,8 +53,8 @@ pub struct Cost {
     pub elements: usize,
 }
 
-/// What messages and sums cost: the alpha-beta-gamma model of Thakur, Rabenseifner and Gropp, 2005. A
-/// place sends one message and receives one at the same time; several at once share its link.
+/// Costs of messages and sums, by the alpha-beta-gamma model of Thakur, Rabenseifner and Gropp, 2005. A place sends one
+/// message and receives one at the same time; several at once share its link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// alpha: from sending to arriving, for each message.

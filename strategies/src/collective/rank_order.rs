@@ -38,7 +38,7 @@ impl CollectiveAlgorithm for RankOrder {
         let chunk = |place: crate::GroupRank| piece(n, group.size(), place.0);
         let me = group.me();
         let right = group.after(1);
-        // What a codec remembers of an element, as a part or as a sum, is missing from the same sum: it belongs to the
+        // A codec's residual of an element, of a part as of a sum, is missing from the same sum: it belongs to the
         // element's position, at any owner.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {
             let part = chunk(owner);

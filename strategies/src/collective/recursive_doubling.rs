@@ -51,14 +51,15 @@ impl CollectiveAlgorithm for RecursiveDoubling {
             wire.recv_add(guest, tag, x)?;
         }
         for round in 0..fold.rounds() {
-            let (partner, tag) = (fold.place(number ^ (1 << round)), tag.part(1 + round));
+            let partner = fold.place(number ^ (1 << round));
+            let tag = tag.part(1 + round);
             let packet = wire.encode(wire.slot(partner, tag, 0), x);
             // The partner adds what it decodes: so must I, or the two would hold different sums.
             wire.adopt(&packet, x)?;
             wire.send_packet(partner, tag, packet)?;
             wire.recv_add(partner, tag, x)?;
         }
-        // What guests get goes through the codec once more; then it does so everywhere.
+        // A sum for a guest goes through the codec once more: so does that of every host, or places would differ.
         if guest.is_some() || fold.guests > 0 && wire.guarantee() != Guarantee::Exact {
             let packet = complete(x, 0, last, wire)?;
             if let Some(guest) = guest {

@@ -86,7 +86,7 @@ impl CollectiveAlgorithm for ThroughServers {
     }
 }
 
-/// What a server needs to know to add a vector and to answer; it travels in the part of the message's tag.
+/// Request to a server for a sum: how to add a vector and how to reply. It travels in the part of the message's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SumRequest {
     /// 0 for all workers, else one more than the part of the model that the members hold.

@@ -62,7 +62,7 @@ impl CollectiveAlgorithm for Tree {
 
 /// Some places as a binomial tree, and which of them this one is.
 pub struct Branch {
-    /// The root first.
+    /// Places by their number in the tree; the root is number 0.
     pub places: Vec<GroupRank>,
     /// Index of this place among them.
     pub me: usize,
@@ -104,7 +104,7 @@ fn parent(k: usize) -> Option<usize> {
     (k > 0).then(|| k & (k - 1))
 }
 
-/// The nearest first.
+/// Numbers of the children of number `k` in a tree of `places` places, the nearest first.
 fn children(k: usize, places: usize) -> impl Iterator<Item = usize> {
     let distances = (0..usize::BITS).map(|i| 1_usize << i);
     distances.take_while(move |d| k & d == 0 && *d < places - k).map(move |d| k + d)

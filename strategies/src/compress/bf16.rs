@@ -1,8 +1,8 @@
 //! bfloat16: the upper 16 bits of each float, rounded to the nearest, ties to even. Guarantee: at most 2^-8 of each
 //! normal element. Not linear: a sum of such numbers needs more bits. Bytes: 2 per element.
 //!
-//! What rounds beyond the largest number becomes an infinity; infinities stay; a NaN keeps its sign and gets the
-//! quiet bit. Coding a decoded vector again changes nothing.
+//! A value that rounds beyond the largest number becomes an infinity; infinities stay; a NaN keeps its sign and gets
+//! the quiet bit. Coding a decoded vector again changes nothing.
 
 use super::Guarantee;
 use super::kernels::narrow::Element;

@@ -13,7 +13,7 @@ use super::narrow::{Format, Narrow};
 /// Rounds each float to half precision.
 pub type Fp16 = Narrow<Half>;
 
-/// A half-precision float.
+/// Half precision of IEEE 754: 5 bits of exponent, 10 of mantissa.
 #[derive(Clone, Copy, Debug)]
 pub struct Half;
 

@@ -44,11 +44,11 @@ use record::Rank;
 /// it survives when layers are grouped anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
-    /// What the message is for.
+    /// Purpose of the message.
     pub kind: Kind,
     /// Position of the first element in the flat vector.
     pub at: usize,
-    /// The sender's step.
+    /// Step of the sender; not part of the key of remembered errors.
     pub step: u64,
     /// Who receives it; in an all-reduce always the same one, so that the error of an element is in one place.
     pub peer: Rank,
@@ -77,7 +77,7 @@ pub enum Guarantee {
 
 /// Turns vectors into packets and back.
 pub trait Compressor: Send {
-    /// Encodes a vector.
+    /// Encodes `x`; a codec with error feedback adds the error remembered for the slot, and remembers the new one.
     fn encode(&mut self, slot: Slot, x: &[f32]) -> Packet;
     /// Replaces `due` by the vector that [`Compressor::encode`] would turn into a packet now: `x`, and the error remembered there.
     fn due(&self, _: Slot, x: &[f32], due: &mut Vec<f32>) {
@@ -114,7 +114,7 @@ pub trait Compressor: Send {
     fn guarantee(&self) -> Guarantee;
     /// Whether a decoded sum is the sum of its decoded terms.
     fn linear(&self) -> bool;
-    /// What the next packet depends on beside the vector and its slot.
+    /// Saves or loads the state that the next packet depends on beside the vector and its slot.
     ///
     /// # Errors
     /// The loaded state does not fit.
@@ -171,9 +171,9 @@ impl Compressor for Box<dyn Compressor> {
 
 /// The codecs of a lane.
 pub struct LaneCodecs {
-    /// Encodes gradients.
+    /// Codec for gradients and vectors made of them.
     pub gradients: Box<dyn Compressor>,
-    /// Encodes weights.
+    /// Codec for weights; exact unless the recipe codes `parameters`.
     pub weights: Box<dyn Compressor>,
 }
 

@@ -1,4 +1,4 @@
-//! What codecs that keep 16 bits of each element have in common. Bytes: 2 per element.
+//! Common part of the codecs that keep 16 bits of each element. Bytes: 2 per element.
 
 use super::kernels::narrow::{self as kernels, Element};
 use super::{Compressor, Guarantee, Slot};
@@ -6,7 +6,7 @@ use crate::buffers::Buffers;
 use crate::{Packet, StepError};
 use std::marker::PhantomData;
 
-/// What the 16 bits of an element are.
+/// Format of the 16 bits of an element.
 pub(super) trait Format: Element + Send {
     /// How far a decoded element can be from what was encoded.
     const GUARANTEE: Guarantee;

@@ -20,7 +20,7 @@ use crate::{Packet, StepError};
 /// Bytes of a bucket's length.
 const NORM: usize = 4;
 
-/// Sends levels.
+/// Sends each element as a multiple of a share of its bucket's length, rounded by chance.
 #[derive(Debug)]
 pub struct Qsgd {
     levels: u32,

@@ -64,7 +64,7 @@ impl Compressor for Quantize8 {
     }
 }
 
-/// What a step is worth: a normal number, zero, or NaN.
+/// Size of one step: a normal number; zero where it would be subnormal; NaN where an element is NaN or infinite.
 fn scale(x: &[f32]) -> f32 {
     let largest = kernels::largest(x);
     if largest >= INFINITE {

@@ -34,7 +34,7 @@ const BEYOND: f32 = 127.5;
 /// Sends each element as a multiple of a scale that all places of an all-reduce have agreed on.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantize8Gradient {
-    /// What a step is worth: a normal number, zero, or NaN, as long as nothing is agreed on.
+    /// Size of one step: a normal number, zero, or NaN; NaN as long as nothing is agreed on.
     scale: f32,
 }
 

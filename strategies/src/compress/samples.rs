@@ -5,7 +5,7 @@ use crate::{Kind, Packet, StepError};
 use proptest::prelude::*;
 use record::Rank;
 
-/// Some place.
+/// A slot for tests in which any will do.
 pub(super) const SLOT: Slot = Slot { kind: Kind::Reduce, at: 0, step: 1, peer: Rank(1) };
 
 /// Some rank of some run.
@@ -36,12 +36,12 @@ pub(super) fn vectors() -> impl Strategy<Value = Vec<f32>> {
     prop::collection::vec(number, 0..100)
 }
 
-/// Finite ones only.
+/// The same vectors without NaNs and infinities.
 pub(super) fn finite_vectors() -> impl Strategy<Value = Vec<f32>> {
     vectors().prop_map(|x| x.into_iter().filter(|value| value.is_finite()).collect())
 }
 
-/// What arrives.
+/// The vector as a receiver decodes it; checks that `decode_add` and `elements` agree with `decode`.
 pub(super) fn through(codec: &mut dyn Compressor, slot: Slot, x: &[f32]) -> Vec<f32> {
     let packet = codec.encode(slot, x);
     let mut decoded = vec![0.5; x.len()];

@@ -22,7 +22,7 @@ use crate::{Packet, StepError};
 /// Bytes of the mean magnitude.
 const SCALE: usize = 4;
 
-/// Sends signs.
+/// Sends the sign of each element, and the mean magnitude of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sign;
 

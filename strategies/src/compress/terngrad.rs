@@ -20,7 +20,7 @@ use crate::{Packet, StepError};
 const SCALE: usize = 4;
 /// Digits in a byte.
 const DIGITS: usize = 5;
-/// What a byte of digits is below.
+/// Number of values of five digits base 3; each byte of digits is below it.
 const BYTES: u8 = 243;
 
 /// Sends digits base 3.

@@ -86,7 +86,7 @@ impl ComputeModel {
 
     /// The pace of a rank of a run, by what the run pretends. `measured` are the parts of its work where it was timed.
     ///
-    /// What a server does is none of the measured parts of a worker's step: it takes what the machine takes, unless
+    /// The work of a server is none of the measured parts of a worker's step: it takes what the machine takes, unless
     /// the recipe gives it a share.
     pub fn of(spec: &RunSpec, seed: u64, rank: Rank, measured: Parts, parameter_count: usize) -> Self {
         let emulation = &spec.emulation;

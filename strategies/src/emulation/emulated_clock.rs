@@ -29,7 +29,7 @@ struct State {
     behind: Nanos,
     /// How far behind it was in this step when it turned to something else than computing.
     exposed: Nanos,
-    /// What the computing of this step was to take.
+    /// Stated time of the computing of this step so far.
     stated: Nanos,
     paced: ClockReport,
 }
@@ -39,7 +39,7 @@ struct State {
 pub struct ClockReport {
     /// By how much pieces of work ended too late.
     pub lateness: Lateness,
-    /// Steps that computed.
+    /// Number of steps that computed anything.
     pub steps: u64,
     /// Of these, the ones whose computing did not fit into its time: more than a twentieth of it was missing.
     pub overruns: u64,
@@ -92,7 +92,7 @@ impl Clock for EmulatedClock {
         let mut state = self.lock();
         state.behind = behind - made_good + late;
         state.stated += length;
-        // What has no time of its own is always late.
+        // Work without a time of its own is always late.
         if length > Nanos(0) {
             state.paced.lateness.add(late);
         }

@@ -92,7 +92,7 @@ impl Arrivals for EmulatedNic {
 struct Behind {
     card: Arc<EmulatedNic>,
     carrier: Box<dyn Carrier>,
-    /// What was taken from the carrier before it was due, by kind and sender.
+    /// Messages taken from the carrier before they were due, by kind and sender.
     taken: BTreeMap<(Kind, Rank), VecDeque<Envelope>>,
 }
 

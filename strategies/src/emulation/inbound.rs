@@ -1,4 +1,4 @@
-//! What has reached a rank's card and is not handed over yet: pure, with the time as an argument.
+//! Messages for a rank that its transport holds and that are not handed over yet: pure, with the time as an argument.
 
 use super::nic_model::{ArrivalTimes, Flight, NicModel};
 use crate::{Kind, Tag};
@@ -6,7 +6,7 @@ use record::{Nanos, Rank};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// What has reached a rank's card and is not handed over yet.
+/// Messages for a rank that its transport holds and that are not handed over yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     card: NicModel,
@@ -35,7 +35,7 @@ pub(super) enum MessageState {
     Landed(ArrivalTimes),
 }
 
-/// What a lane that takes messages of a kind from anyone does next.
+/// Next move of a lane that takes messages of a kind from any sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Nothing is known to come.

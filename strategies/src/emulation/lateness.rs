@@ -14,7 +14,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts one.
+    /// Counts one event that came `late` after its time.
     pub fn add(&mut self, late: Nanos) {
         let class = class(late.0);
         if self.classes.len() <= class {
@@ -42,7 +42,7 @@ impl Lateness {
         self.count
     }
 
-    /// The latest.
+    /// The largest lateness counted; zero if there was none.
     pub fn most(&self) -> Nanos {
         self.most
     }

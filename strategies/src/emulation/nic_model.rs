@@ -1,4 +1,4 @@
-//! What a network card does to the messages that it carries.
+//! Model of a network card: when the messages that it carries leave and arrive.
 //!
 //! Each rank has a full-duplex card. In each direction it carries one message after the other, in the order in which
 //! they are there, and is never idle while one is. A byte that left the sender's card reaches the receiver's one
@@ -17,7 +17,7 @@
 
 use record::{Nanos, Rank};
 
-/// What bytes cost between any two ranks.
+/// Latency and bandwidth between any two ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// One way, per message.
@@ -107,7 +107,7 @@ impl NicModel {
     pub fn receive(&mut self, flight: Flight) -> ArrivalTimes {
         let start = flight.ready.max(self.free);
         self.free = start + flight.length;
-        // What comes more slowly than the card could take it comes bit by bit, between others.
+        // A message that comes more slowly than the card could take it arrives bit by bit, between others.
         let began = if flight.ready > flight.first { flight.first } else { start };
         ArrivalTimes { began, complete: self.free }
     }

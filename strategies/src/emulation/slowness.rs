@@ -9,11 +9,11 @@ use record::Rank;
 pub struct Slowness {
     rank: Rank,
     seed: u64,
-    /// What the bandwidth of its card is divided by.
+    /// Divisor of the bandwidth of its card.
     link: f64,
     /// Factors on the time of its computing, each with its place in the recipe and its probability in a step.
     compute: Vec<(u64, f64, f64)>,
-    /// What the recipe lets go wrong with it.
+    /// Planned faults of this rank.
     faults: Vec<PlannedFault>,
 }
 
@@ -41,12 +41,12 @@ impl Slowness {
         self
     }
 
-    /// What the bandwidth of its card is divided by.
+    /// Divisor of the bandwidth of its card.
     pub fn link(&self) -> f64 {
         self.link
     }
 
-    /// What the time of its computing is multiplied by in a step.
+    /// Factor on the time of its computing in a step; 1 where nothing slows it down.
     pub fn compute(&self, step: u64) -> f64 {
         let factors = self.compute.iter().map(|(place, factor, probability)| {
             let keys = [*place, u64::from(self.rank.0), step];

@@ -24,7 +24,7 @@ struct State {
     /// Samples that each rank has used, as far as this one knows.
     samples: Vec<u64>,
     sequence: u64,
-    /// Lanes that average.
+    /// Number of lanes that still average.
     lanes: usize,
     /// The compute lane has taken its last step.
     over: bool,
@@ -32,7 +32,7 @@ struct State {
     count_lost: bool,
 }
 
-/// A finished step.
+/// A finished step of the compute lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// From 1, as the rank counts them.
@@ -212,7 +212,7 @@ impl Local {
         self.state.read(|state| state.samples.clone())
     }
 
-    /// Their sum.
+    /// Samples that all ranks together have used, as far as is known.
     pub fn known(&self) -> u64 {
         self.state.read(State::known)
     }

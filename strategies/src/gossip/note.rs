@@ -7,7 +7,7 @@ use record::Rank;
 /// The progress of all ranks, as far as the sender knows, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What follows the note.
+    /// Message that follows the note.
     pub then: Then,
     /// Number of the averaging of the active rank, from 1.
     pub number: u64,
@@ -15,12 +15,12 @@ pub struct Note {
     pub samples: Vec<u64>,
 }
 
-/// What follows a note.
+/// Message that follows a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// The weights follow.
+    /// The sender's weights, at once.
     Model,
-    /// Another note, later.
+    /// Another note, with a later averaging; no weights.
     Later,
     /// No further message: the sender has ended.
     Goodbye,

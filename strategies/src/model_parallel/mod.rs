@@ -1,5 +1,5 @@
-//! What the ranks of a group exchange when they compute a model together: rows of their batches below the layers that they
-//! split, and columns of these layers' outputs. Activations and their gradients travel bit for bit.
+//! Exchanges between the ranks of a group that compute a model together: rows of their batches below the layers that
+//! they split, and columns of these layers' outputs. Activations and their gradients travel bit for bit.
 
 pub mod modulo;
 pub mod shard;

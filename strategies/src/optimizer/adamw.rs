@@ -50,7 +50,9 @@ impl AdamW {
         let [correction1, correction2] = self.betas.map(|beta| 1.0 - beta.powi(t));
         let step = (f64::from(run.rate) / correction1) as f32;
         let root = correction2.sqrt() as f32;
-        let (beta2, epsilon, decay) = (self.betas[1] as f32, self.epsilon, run.rate * self.weight_decay);
+        let beta2 = self.betas[1] as f32;
+        let epsilon = self.epsilon;
+        let decay = run.rate * self.weight_decay;
         let moments = memory_of(&mut self.first, run).iter_mut().zip(memory_of(&mut self.second, run));
         for ((g, w), (m, v)) in gradient.iter_mut().zip(weights).zip(moments) {
             *m += fresh1 * (*g - *m);

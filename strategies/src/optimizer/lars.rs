@@ -59,7 +59,8 @@ impl Lars {
         let matrices = Arc::clone(&self.matrices);
         for (number, matrix) in matrices.iter().enumerate() {
             let Some(piece) = both(&matrix.span(), &stretch.span) else { continue };
-            let (rate, decay) = (stretch.rate * self.rates[number], self.weight_decay);
+            let rate = stretch.rate * self.rates[number];
+            let decay = self.weight_decay;
             let next = piece.end;
             for (span, rate, decay) in [(at..piece.start, stretch.rate, 0.0), (piece, rate, decay)] {
                 self.update_run(weights, gradient, &Run { span, rate, decay, stretch });
@@ -89,14 +90,14 @@ impl Lars {
 
 /// Neighbouring weights with one rate and one decay.
 struct Run<'a> {
-    /// Among all weights.
+    /// Positions among all weights.
     span: Range<usize>,
     rate: f32,
     decay: f32,
     stretch: &'a Stretch,
 }
 
-/// What lies in two spans, if anything does.
+/// Intersection of two spans; `None` if it is empty.
 fn both(one: &Range<usize>, other: &Range<usize>) -> Option<Range<usize>> {
     let both = one.start.max(other.start)..one.end.min(other.end);
     (!both.is_empty()).then_some(both)

@@ -16,7 +16,7 @@ pub(super) struct Sgd {
     pub(super) velocity: Vector,
 }
 
-/// What a step of SGD goes along.
+/// Direction of a step of SGD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepAlong {
     /// v, with the gradients up to this one.
@@ -38,7 +38,8 @@ impl Sgd {
                 *g += self.weight_decay * w;
             }
         }
-        let (momentum, rate) = (self.momentum, stretch.rate);
+        let momentum = self.momentum;
+        let rate = stretch.rate;
         if momentum == 0.0 {
             for g in gradient.iter_mut() {
                 *g *= -rate;

@@ -51,7 +51,8 @@ struct Reference {
 impl Reference {
     fn step(&mut self, w: &mut [f64], g: &[f64], rate: f64) {
         self.t += 1;
-        let (mu, decay) = (f64::from(self.settings.momentum), f64::from(self.settings.weight_decay));
+        let mu = f64::from(self.settings.momentum);
+        let decay = f64::from(self.settings.weight_decay);
         for i in 0..w.len() {
             match self.settings.rule {
                 UpdateRule::Sgd => {
@@ -79,12 +80,14 @@ impl Reference {
     }
 
     fn lars(&mut self, w: &mut [f64], g: &[f64], rate: f64, trust: f64) {
-        let (mu, decay) = (f64::from(self.settings.momentum), f64::from(self.settings.weight_decay));
+        let mu = f64::from(self.settings.momentum);
+        let decay = f64::from(self.settings.weight_decay);
         let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
         let matrices = [0..20, 24..30];
         for span in matrices.iter().cloned().chain([20..24, 30..33]) {
             let is_matrix = matrices.contains(&span);
-            let (w_norm, g_norm) = (length(&w[span.clone()]), length(&g[span.clone()]));
+            let w_norm = length(&w[span.clone()]);
+            let g_norm = length(&g[span.clone()]);
             let local = if is_matrix { trust * w_norm / (g_norm + decay * w_norm) } else { 1.0 };
             let decay = if is_matrix { decay } else { 0.0 };
             for i in span {
@@ -205,7 +208,8 @@ fn divided(gradient: &Vector, buckets: &Buckets) -> GradientParts {
 fn a_gradient_in_parts_is_the_whole_one() {
     for settings in rules().into_iter().flat_map(|rule| [rule, OptimizerSettings { clip: Some(0.5), ..rule }])
     {
-        let (mut whole, mut parts) = (at_rest(settings), at_rest(settings));
+        let mut whole = at_rest(settings);
+        let mut parts = at_rest(settings);
         let mut draw = drawing();
         let mut w = draw();
         let mut x = w.clone();
@@ -222,7 +226,8 @@ fn a_gradient_in_parts_is_the_whole_one() {
 #[test]
 fn layers_that_arrive_one_by_one_are_the_whole_gradient() {
     for settings in rules() {
-        let (mut whole, mut layers) = (at_rest(settings), at_rest(settings));
+        let mut whole = at_rest(settings);
+        let mut layers = at_rest(settings);
         let mut draw = drawing();
         let mut w = draw();
         let mut x = w.clone();
@@ -268,7 +273,8 @@ fn an_optimizer_that_was_saved_continues_bit_for_bit() {
             let state = State::save(|state| whole.state(WEIGHTS, state)).expect("nothing to fail");
             let mut loaded = at_rest(settings);
             state.clone().load(|state| loaded.state(WEIGHTS, state)).expect("it was saved so");
-            let (mut x, g) = (w.clone(), draw());
+            let mut x = w.clone();
+            let g = draw();
             loaded.apply_gradient(&mut x, &mut g.clone(), RATE);
             whole.apply_gradient(&mut w, &mut g.clone(), RATE);
             assert_eq!(w.sha256(), x.sha256(), "{settings:?}, step {step}");
@@ -358,7 +364,8 @@ fn descending_is_the_direction_and_an_addition() {
         ..OptimizerSettings::sgd(0.1)
     });
     for settings in rules().into_iter().chain(sgd) {
-        let (mut one, mut two) = (at_rest(settings), at_rest(settings));
+        let mut one = at_rest(settings);
+        let mut two = at_rest(settings);
         let mut draw = drawing();
         let mut w = draw();
         let mut x = w.clone();
@@ -398,7 +405,9 @@ fn a_diverged_gradient_is_not_hidden() {
 /// The bound is on the gradient, not on what decay adds to it, nor on the velocity.
 #[test]
 fn clipping_comes_first() {
-    let (momentum, weight_decay, clip) = (0.5, 0.25, Some(1.0));
+    let momentum = 0.5;
+    let weight_decay = 0.25;
+    let clip = Some(1.0);
     let sgd = OptimizerSettings { momentum, weight_decay, clip, ..OptimizerSettings::sgd(1.0) };
     let mut optimizer = at_rest(sgd);
     let mut w = [4.0_f32];

@@ -65,7 +65,7 @@ impl TrainingPlan {
         self.sampler.partition().seed()
     }
 
-    /// At least 1.
+    /// Number of workers, at least 1.
     pub fn workers(&self) -> usize {
         self.sampler.workers()
     }

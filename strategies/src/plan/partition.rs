@@ -105,7 +105,7 @@ impl SamplePartition {
         self.seed
     }
 
-    /// Training samples altogether.
+    /// Number of training samples in all parts together.
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.len()).sum()
     }
@@ -322,7 +322,8 @@ mod tests {
         };
         let few: Vec<u32> = (0..400).map(|i| i % 2).collect();
         let far: Vec<u32> = few.iter().map(|class| class * 1_000_000).collect();
-        let (one, other) = (of(&few), of(&far));
+        let one = of(&few);
+        let other = of(&far);
         assert_eq!(sorted(&other), samples);
         // Class 0 is dealt alike in both, the other one by draws of its own.
         let zero = |part: &Arc<[u32]>| part.iter().filter(|id| **id % 2 == 0).copied().collect::<Vec<_>>();

@@ -30,7 +30,7 @@ impl Sampler {
         Self { partition, workers: spec.cluster.workers() as usize, pace, epoch }
     }
 
-    /// At least 1.
+    /// Number of workers, at least 1.
     pub fn workers(&self) -> usize {
         self.workers
     }

@@ -37,7 +37,7 @@ pub trait Projection: Send {
         adder: &mut ProjectionAdder<'_, '_>,
     ) -> Result<(), StepError>;
 
-    /// What the next projection depends on beside the vector.
+    /// Saves or loads the state that the next projection depends on beside the vector.
     ///
     /// # Errors
     /// The loaded state does not fit.

@@ -48,7 +48,7 @@ impl Powersgd {
         Self { rank, seed, matrices, q, redrawn: 0 }
     }
 
-    /// What travels as it is: whatever is in no matrix of the list.
+    /// Spans of the elements that travel as they are, because they are in no matrix of the list.
     fn rest(&self, n: usize) -> Vec<Range<usize>> {
         let ends = self.matrices.iter().map(|matrix| matrix.span().start).chain([n]);
         let begins = [0].into_iter().chain(self.matrices.iter().map(|matrix| matrix.span().end));

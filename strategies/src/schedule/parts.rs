@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct Part {
     /// Position of its first element in the whole.
     pub at: usize,
-    /// Its elements.
+    /// Elements of the part, from position `at` on.
     pub values: Vector,
 }
 

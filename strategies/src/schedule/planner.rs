@@ -19,7 +19,7 @@ use predict::schedule::{
 };
 use record::{HeldCost, Nanos, ScheduleCost, ScheduledBucket};
 
-/// What the first steps have measured, in seconds.
+/// Measurements of the first steps, in seconds, and how to plan from them.
 #[derive(Clone, Debug)]
 pub(crate) struct Planner {
     rule: Rule,
@@ -28,29 +28,29 @@ pub(crate) struct Planner {
     sections: Sections,
     steps: u64,
     forward: Vec<f32>,
-    /// Of each layer, the last one first.
+    /// Backward passes of each layer, the last one first.
     backward: Vec<Vec<f32>>,
-    /// Of the message of each layer, likewise.
+    /// Messages of each layer, likewise.
     messages: Vec<Vec<f32>>,
-    /// Of the message of each section that has weights, that of the last layers first.
+    /// Messages of each section that has weights, that of the last layers first.
     whole: Vec<Vec<f32>>,
 }
 
-/// Which rule decides.
+/// Rule by which layers are grouped into buckets.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// MG-WFBP Algorithm 1.
+    /// Algorithm 1 of MG-WFBP, which is not always optimal.
     Merged,
     /// The least iteration time.
     Exact,
 }
 
-/// What decides how long a step is beside its computing.
+/// Communication that bounds the length of a step, beside its computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepBound {
-    /// The end of the last one, which the update waits for.
+    /// End of the last message of the step, which the update waits for.
     OwnMessages,
-    /// Their sum, where it is longer than computing: a pipeline waits for those of an earlier step (Pipe-SGD Eq. 4).
+    /// Sum of all messages, if longer than computing: a pipeline waits for those of an earlier step (Pipe-SGD Eq. 4).
     AllMessages,
 }
 
@@ -64,25 +64,25 @@ pub(crate) enum MessageOrder {
     AtOnce,
 }
 
-/// One measured step.
+/// Times measured in one step.
 #[derive(Debug)]
 pub(crate) struct MeasuredStep {
-    /// The forward pass.
+    /// Time of the forward pass.
     pub(crate) forward: Nanos,
-    /// The backward pass of each layer, the last one first.
+    /// Times of the backward pass of each layer, the last one first.
     pub(crate) backward: Vec<Nanos>,
-    /// Each message, in the order in which they left.
+    /// Times of the messages, in the order in which they left.
     pub(crate) messages: Vec<Nanos>,
 }
 
-/// A plan, and what it is from.
+/// A plan, and the measurements behind it.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) grouping: Grouping,
     pub(crate) origin: PlanOrigin,
 }
 
-/// What a plan is from, and what it promises.
+/// Measurements behind a plan, and the times that it predicts.
 #[derive(Debug, Default)]
 pub(crate) struct PlanOrigin {
     /// The cost of messages; `None` where no line can be fitted.
@@ -239,8 +239,9 @@ impl Planner {
         Some(Plan { grouping, origin })
     }
 
-    /// What messages of each section cost. Where all messages of one have the same size, they cost what they took; `None` if
-    /// that holds for the whole model, of which nothing can be planned. `messages` are the times of those of each layer and of each section.
+    /// Fitted cost of the messages of each section. Where all messages of one have the same size, it is their mean
+    /// time; `None` if that holds for the whole model, of which nothing can be planned. `messages` are the times of
+    /// those of each layer and of each section.
     fn fits(&self, layout: &Layout, sizes: &[u64], messages: &[f32]) -> Option<Vec<SectionFit>> {
         let layers = sizes.len();
         let (alone, together) = messages.split_at_checked(layers)?;
@@ -264,7 +265,7 @@ impl Planner {
         Some(fits)
     }
 
-    /// What was measured so far.
+    /// Saves or loads the measurements so far.
     ///
     /// # Errors
     /// The loaded state does not fit.
@@ -283,7 +284,7 @@ impl Planner {
     }
 }
 
-/// What messages of a section cost.
+/// Fitted cost of the messages of a section.
 struct SectionFit {
     cost: Linear,
     /// The largest residual as a share of its time; of messages on their way at once, of the longest one's.
@@ -303,7 +304,7 @@ impl SectionFit {
         Some(Self { cost: fit.cost, worst, held: fit.held })
     }
 
-    /// What a message took on average, whatever its size; nothing where none is sent.
+    /// Mean time of a message, whatever its size; zero where none is sent.
     fn of_one_size(probes: &[Probe]) -> Self {
         let sum: f64 = probes.iter().map(|probe| probe.seconds).sum();
         let seconds = sum / probes.len().max(1) as f64;

@@ -9,7 +9,7 @@ pub(crate) struct BucketTimes {
     sums: Vec<BucketTime>,
 }
 
-/// Of one bucket.
+/// When one bucket began and ended to travel, from the start of the forward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BucketTime {
     pub(crate) begin: Nanos,

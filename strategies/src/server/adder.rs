@@ -25,10 +25,10 @@ struct Gathered {
 /// A message of a worker.
 type Arrived = (Option<GroupRank>, Tag, Packet);
 
-/// What a server adds for.
+/// Workers, weights and steps for which a server adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdderScope {
-    /// Number of workers.
+    /// Number of workers of the run.
     pub workers: usize,
     /// Workers that hold one model together: the same part is held by each `parts`-th worker.
     pub parts: usize,
@@ -46,7 +46,7 @@ pub struct Adder {
     clients: Group,
     /// By step, call and part of the tag.
     open: BTreeMap<(u64, u32, u32), Gathered>,
-    /// What arrived first of a later step.
+    /// First message of a later step, kept until the current one is over.
     later: Option<Arrived>,
     left: usize,
     /// Steps that are over.
@@ -84,7 +84,8 @@ impl Adder {
 
     /// Takes a vector, and replies when it was the last one of its sum.
     fn take(&mut self, ctx: &mut ServiceContext, (from, tag, packet): Arrived) -> Result<(), StepError> {
-        let (rank, bytes) = (ctx.info.rank, packet.0.len());
+        let rank = ctx.info.rank;
+        let bytes = packet.0.len();
         let unknown = || StepError::Message { rank, bytes, expected: "a vector of a worker to add" };
         let request = SumRequest::read(tag).ok_or_else(unknown)?;
         let members = self.members(request);
@@ -171,7 +172,7 @@ impl WorkerContext {
     /// The first worker tells the servers that a step begins, where a step may pass without a sum: the one before is over.
     ///
     /// # Errors
-    /// The communication fails.
+    /// A message to a server cannot be sent.
     pub fn tell_servers_of_step(&mut self) -> Result<(), StepError> {
         if self.trainers().me() != GroupRank(0) {
             return Ok(());
@@ -189,7 +190,7 @@ impl WorkerContext {
     /// Tells the servers behind the workers that this one asks for no more sums.
     ///
     /// # Errors
-    /// The communication fails.
+    /// A message to a server cannot be sent.
     pub fn leave_servers(&mut self) -> Result<(), StepError> {
         self.signal_servers(LEAVES)
     }

@@ -29,7 +29,7 @@ pub struct SentBucket {
     parts: Vec<BucketPart>,
 }
 
-/// What one server has of a bucket.
+/// Part of a bucket that one server holds.
 struct BucketPart {
     server: usize,
     span: Range<usize>,
@@ -59,7 +59,7 @@ impl SendingLane {
         Self { queue, sent, shards, step: 0, calls: vec![0; shards.servers()] }
     }
 
-    /// What each server has of a bucket.
+    /// Parts of a bucket, one for each server that holds any of it.
     fn parts(&mut self, bucket: Range<usize>, step: u64) -> Vec<BucketPart> {
         if step != self.step {
             self.step = step;
@@ -90,7 +90,8 @@ impl Service for SendingLane {
         let parts = self.parts(at..at + x.len(), step);
         for part in &parts {
             let values = &x[part.span.start - at..part.span.end - at];
-            let (server, push) = (self.shards.place(part.server), part.tag(Kind::Push, step));
+            let server = self.shards.place(part.server);
+            let push = part.tag(Kind::Push, step);
             ctx.wire().send(server, push, part.span.start, values)?;
         }
         self.sent.hand_on(SentBucket { ticket, x, at, step, began, parts });
@@ -126,10 +127,12 @@ impl Service for ReceivingLane {
         let SentBucket { ticket, mut x, at, step, began, parts } = work;
         for part in parts {
             let values = &mut x[part.span.start - at..part.span.end - at];
-            let (server, pull) = (self.shards.place(part.server), part.tag(Kind::Pull, step));
+            let server = self.shards.place(part.server);
+            let pull = part.tag(Kind::Pull, step);
             ctx.wire().weights().recv_into(server, pull, values)?;
         }
-        let (began, ended) = (began.max(self.free), ctx.lane.clock.now());
+        let began = began.max(self.free);
+        let ended = ctx.lane.clock.now();
         self.free = ended;
         self.queue.reply(ticket, Reduced { x, began, ended });
         Ok(ServiceStep::Served(samples_after_bucket(ctx, at, step)))

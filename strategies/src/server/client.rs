@@ -42,7 +42,7 @@ pub struct Client {
     pub(super) came: u64,
 }
 
-/// What a worker pushed.
+/// Content of a worker's push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
     /// An encoded gradient of the server's part.
@@ -56,7 +56,7 @@ pub enum Push {
 pub(super) struct Note {
     /// Samples consumed by all workers together.
     pub(super) samples: u64,
-    /// Whether weights follow.
+    /// Whether weights follow the note.
     pub(super) weights: bool,
 }
 

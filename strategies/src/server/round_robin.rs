@@ -93,7 +93,7 @@ impl RoundRobin {
         Applied { version: self.version, staleness, consumed, samples: self.samples }
     }
 
-    /// Records a turn.
+    /// Records the update of worker `j` in its turn.
     pub fn record(&self, ctx: &ServiceContext, j: usize, applied: Applied) {
         let Applied { version, staleness, samples, .. } = applied;
         ctx.record(Event::Update(UpdateRecord {

@@ -18,12 +18,12 @@ impl Shards {
         Self { workers, servers, parameter_count }
     }
 
-    /// At least 1.
+    /// Number of workers, at least 1.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// 0 where the strategy has none.
+    /// Number of servers; 0 where the strategy has none.
     pub fn servers(&self) -> usize {
         self.servers
     }

@@ -97,7 +97,7 @@ impl WorkerClocks {
         }
     }
 
-    /// At least 1.
+    /// Number of workers, at least 1.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }

@@ -1,17 +1,17 @@
-//! What work costs in a simulated world.
+//! Costs of work in a simulated world.
 
 use record::{BatchShare, Nanos, Work};
 
-/// What work costs.
+/// Time that each kind of work takes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Loading a batch.
+    /// Time to load a batch, or a micro-batch.
     pub data: Nanos,
     /// Forward pass, layer by layer; a layer beyond the list costs nothing.
     pub forward: Vec<Nanos>,
     /// Backward pass, layer by layer.
     pub backward: Vec<Nanos>,
-    /// Of computing the loss and its gradient.
+    /// Time to compute the loss and its gradient.
     pub loss: Nanos,
     /// Nanoseconds per updated weight.
     pub update: f64,

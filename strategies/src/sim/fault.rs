@@ -13,7 +13,7 @@ use recipe::FaultAction;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::collections::BTreeSet;
 
-/// What goes wrong at a moment of a simulated run.
+/// A fault at a moment of a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A rank's process is killed.
@@ -61,7 +61,7 @@ pub struct Ending {
     pub step: u64,
     /// In which phase it was.
     pub phase: Phase,
-    /// How.
+    /// The way in which it ended.
     pub end: LaneEnd,
 }
 
@@ -70,11 +70,11 @@ pub struct Ending {
 pub enum LaneEnd {
     /// It came to the end of its work.
     Finished,
-    /// With its process.
+    /// It was killed with its process.
     Killed,
     /// Not at all: its process is stopped.
     Hangs,
-    /// For this reason.
+    /// It failed with this error.
     Failed(StepError),
 }
 
@@ -142,7 +142,7 @@ impl Health {
 }
 
 impl Kernel {
-    /// Schedules the faults.
+    /// Schedules the faults at their moments, and sets the deadline of all waits.
     pub(super) fn expect(&self, faults: &Faults) {
         let mut state = self.lock();
         state.health.patience = Some(faults.patience);
@@ -302,7 +302,7 @@ impl State {
         if self.actors[self.current].timed_out {
             return Some(StepError::Silent { rank, peer: source.rank(), wanted, waited: patience });
         }
-        // What was sent before the end counts.
+        // Messages that a rank sent before its end still arrive.
         let over = |peer: Rank| self.health.gone(peer) && !self.under_way(peer, rank);
         let senders = match source {
             Source::One(from) => return over(from).then(|| gone(from)),

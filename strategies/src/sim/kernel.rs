@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Number of an actor: a lane of a rank.
 pub(super) type Actor = usize;
 
-/// What an actor waits for.
+/// State of an actor: running, done, or the event that it waits for.
 #[derive(Clone, Debug)]
 pub(super) enum Wait {
     Running,
@@ -65,7 +65,7 @@ pub(super) enum Event {
     Land(Way),
     /// Its last byte arrived.
     Deliver(Way),
-    /// This fault happens.
+    /// The fault with this index in `Health::faults` happens.
     Fault(usize),
     /// The wait with this number has lasted long enough.
     Deadline(Actor, u64),
@@ -78,7 +78,7 @@ pub(super) enum Event {
 pub(super) struct Way {
     pub(super) from: Rank,
     pub(super) to: Rank,
-    /// What a rank sends to itself, and what belongs to the measurement, passes no card.
+    /// Whether messages pass no card: those that a rank sends to itself, and those of the measurement.
     pub(super) past_cards: bool,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ActorState {
     pub(super) lane: LaneId,
     pub(super) wait: Wait,
     pub(super) since: Nanos,
-    /// Waits so far.
+    /// Number of waits so far, by which a deadline knows the wait that it ends.
     pub(super) waits: u64,
     /// Whether the deadline of the current one has come.
     pub(super) timed_out: bool,
@@ -135,9 +135,9 @@ pub(super) struct State {
     choices: Option<Arc<Mutex<Choices>>>,
     /// The accesses of the lane since it was woken.
     slice: Option<Slice>,
-    /// What each lane has received and seen, as one number, where orders are searched.
+    /// Digest of all that each lane has received and seen, where orders are searched.
     known: Vec<u64>,
-    /// Which lanes touched what those of a rank share, and with what they knew, as one number for each rank.
+    /// Digest, for each rank, of which lanes touched the state that they share, and with what knowledge.
     shared: Vec<u64>,
 }
 
@@ -202,7 +202,8 @@ impl Kernel {
         state.lanes[rank.index()].push(actor);
         state.known.push(0);
         let waits = 0;
-        let (timed_out, missed) = (false, false);
+        let timed_out = false;
+        let missed = false;
         let place = (0, Phase::Other);
         let wait = Wait::Time;
         state.actors.push(ActorState {

@@ -24,19 +24,19 @@ const STACK: usize = 256 << 10;
 pub struct World {
     /// Decides ties and jitter: another seed is another interleaving.
     pub seed: u64,
-    /// What work costs.
+    /// Time of each kind of work.
     pub costs: Costs,
-    /// What bytes cost.
+    /// Latency and bandwidth between ranks.
     pub link: Link,
     /// Factors on the cost of a rank's work.
     pub slow: BTreeMap<Rank, f64>,
     /// Divisors of a rank's bandwidth.
     pub slow_links: BTreeMap<Rank, f64>,
-    /// What takes a stated time instead of its cost, by rank.
+    /// Stated times of work in place of its costs, by rank.
     pub paces: BTreeMap<Rank, ComputeModel>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
-    /// What goes wrong at steps of ranks; a rank that is lost so ends the world in a deadlock unless its waits have a deadline.
+    /// Faults at steps of ranks; a rank that one of them ends makes the world a deadlock, unless waits have a deadline.
     pub faults: Vec<PlannedFault>,
     /// Bytes that may be on their way from one rank to another before it takes them out, as in the real transports,
     /// where a larger message goes alone; without end where there is no number.
@@ -48,13 +48,13 @@ pub struct World {
 /// A run that ended.
 #[derive(Debug)]
 pub struct WorldOutcome {
-    /// What each rank left.
+    /// Records of all ranks, in their order.
     pub ranks: Vec<RankOutcome>,
     /// When the last lane ended, since the start of the run.
     pub time: Nanos,
-    /// Messages sent.
+    /// Number of messages sent by all ranks.
     pub messages: u64,
-    /// Bytes sent.
+    /// Bytes of these messages, as they were encoded.
     pub bytes: u64,
     /// How often the scheduler changed lanes.
     pub switches: u64,
@@ -124,7 +124,7 @@ pub struct Blocked {
     pub rank: Rank,
     /// Its purpose on its rank.
     pub lane: LaneId,
-    /// What it waits for, as the end of a sentence.
+    /// Object of its wait, as the end of a sentence.
     pub wants: String,
     /// Since when, on the world's clock.
     pub since: Nanos,

@@ -11,18 +11,18 @@ use predict::schedule::Grouping;
 use record::{HeldCost, Nanos, Rank, ScheduleCost, ScheduleRecord};
 use std::ops::Range;
 
-/// What the recipe says about how gradients travel.
+/// Settings of the recipe for how gradients travel.
 #[derive(Clone, Debug)]
 pub(crate) struct GradientRoute {
     /// How a gradient is divided.
     pub(crate) division: Division,
-    /// What no bucket reaches across.
+    /// Sections of layers; no bucket reaches across two.
     pub(crate) sections: Sections,
     /// Bytes of each layer by which all workers decide, where they hold different parts of a model.
     pub(crate) bytes: Option<Vec<u64>>,
-    /// Where it travels.
+    /// Lane on which the gradient travels.
     pub(crate) lane: GradientLane,
-    /// What a step waits for.
+    /// Messages that a step waits for.
     pub(crate) bound: StepBound,
     /// Whether its messages are on their way at once.
     pub(crate) order: MessageOrder,
@@ -77,7 +77,7 @@ impl Exchange {
         self.route.lane
     }
 
-    /// Number of buckets.
+    /// Number of buckets of a step in which no plan is measured.
     pub(super) fn count(&self) -> usize {
         self.buckets.spans().len()
     }
@@ -92,7 +92,7 @@ impl Exchange {
         self.planner.as_ref().map_or_else(|| self.buckets.clone(), |planner| planner.buckets(step, layout))
     }
 
-    /// What was measured, or what was planned from it.
+    /// Saves or loads the measurements, or the plan that was made from them.
     pub(super) fn state(&mut self, layout: &Layout, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         if self.planner.is_none() && self.ends.is_empty() {
             return Ok(());
@@ -116,7 +116,7 @@ impl Exchange {
         self.plan_state(layers, state)
     }
 
-    /// What the plan is from, on the rank that made it.
+    /// Saves or loads the measurements behind the plan, on the rank that made it.
     fn plan_state(&mut self, layers: usize, state: &mut StateVisitor<'_>) -> Result<(), StateError> {
         if state.count("costs", usize::from(self.cost.is_some()), 1)? == 0 {
             return Ok(());

@@ -34,7 +34,7 @@ impl WorkerContext {
         service.lane.clock.timed(Phase::Copy, Work::Transfer(0), || learner.upload_batch())
     }
 
-    /// The loaded samples.
+    /// This worker's samples of the step, as they were loaded.
     pub fn batch(&self) -> &Batch {
         &self.batch
     }

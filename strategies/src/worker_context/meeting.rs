@@ -16,11 +16,12 @@ impl WorkerContext {
     /// comes to all at the same moment. With two workers, where there is no third to tell the second, the second ends a latency early.
     ///
     /// # Errors
-    /// The communication fails.
+    /// A message to or from another worker fails.
     pub(super) fn meet(&mut self) -> Result<(), StepError> {
         let tag = self.tag(Kind::Reduce);
         let group = self.trainers.clone();
-        let (me, [first, second, third]) = (group.me(), [0, 1, 2].map(GroupRank));
+        let me = group.me();
+        let [first, second, third] = [0, 1, 2].map(GroupRank);
         let mut wire = self.wire_over(&group).exact();
         if me == first {
             for worker in group.others() {

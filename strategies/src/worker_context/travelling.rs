@@ -28,7 +28,7 @@ pub struct Travelling {
     measured: Option<Measured>,
 }
 
-/// What ends when the part at the beginning of a gradient has arrived: parts leave from its end.
+/// Unit that ends when the part at the beginning of a gradient has arrived: parts leave from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// One of several gradients of a step.
@@ -94,7 +94,8 @@ impl WorkerContext {
 
     /// A gradient of which nothing has left; the backward pass is through the last `finished` layers.
     pub fn begin_sending(&self, finished: usize) -> Travelling {
-        let (began, moment) = (self.exchange.began, self.now());
+        let began = self.exchange.began;
+        let moment = self.now();
         let step = || MeasuredStep {
             forward: moment.since(began),
             backward: vec![Nanos(0); finished],
@@ -150,7 +151,7 @@ impl WorkerContext {
     /// measured in, it waits for the end of the backward pass. All workers must make the same calls in the same order, also those of other groups.
     ///
     /// # Errors
-    /// The communication fails.
+    /// The all-reduce of the bucket fails, where it takes place on the compute lane.
     pub fn send_part(
         &mut self,
         part: Part,
@@ -184,10 +185,11 @@ impl WorkerContext {
     /// Waits for all buckets: the mean gradient over the samples of all workers; with servers, the new weights.
     ///
     /// # Errors
-    /// The communication fails.
+    /// The communication of a bucket fails.
     pub fn arrived(&mut self, travelling: Travelling) -> Result<GradientParts, StepError> {
         let Travelling { began, buckets, .. } = travelling;
-        let (mut parts, mut times) = (Vec::with_capacity(buckets.len()), Vec::with_capacity(buckets.len()));
+        let mut parts = Vec::with_capacity(buckets.len());
+        let mut times = Vec::with_capacity(buckets.len());
         for bucket in buckets {
             let (part, time) = self.wait_bucket(bucket)?;
             parts.push(part);
@@ -205,7 +207,7 @@ impl WorkerContext {
     /// Sends parts of a gradient and waits for their means, at once and in no measurement.
     ///
     /// # Errors
-    /// The communication fails.
+    /// The communication of a part fails.
     pub fn average_parts(
         &mut self,
         parts: impl IntoIterator<Item = (Part, Averaging)>,
@@ -231,7 +233,7 @@ impl WorkerContext {
     /// The backward pass through a layer, into the parts that it lies in.
     ///
     /// # Errors
-    /// The learner fails.
+    /// The learner's backward pass fails.
     pub fn backward_into_parts(&mut self, layer: usize, parts: &mut [Part]) -> Result<(), StepError> {
         let span = self.layout().layers()[layer].span.clone();
         if let Some(gradient) = parts.iter_mut().find_map(|part| part.layer(&span)) {

@@ -19,7 +19,8 @@ kernels! {
                 apart[lane] += lost * lost;
             }
         };
-        let ((whole, rest), (other_whole, other_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        let (whole, rest) = x.as_chunks::<LANES>();
+        let (other_whole, other_rest) = y.as_chunks::<LANES>();
         for (x, y) in whole.iter().zip(other_whole) {
             add(x, y);
         }

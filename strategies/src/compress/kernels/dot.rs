@@ -10,7 +10,8 @@ kernels! {
     /// these together in the end.
     fn dot, plain_dot(x: &[f32], y: &[f32]) -> f64 {
         let mut sums = [0.0_f64; LANES];
-        let ((whole, rest), (other_whole, other_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        let (whole, rest) = x.as_chunks::<LANES>();
+        let (other_whole, other_rest) = y.as_chunks::<LANES>();
         for (x, y) in whole.iter().zip(other_whole) {
             for (sum, (x, y)) in sums.iter_mut().zip(x.iter().zip(y)) {
                 *sum += f64::from(*x) * f64::from(*y);

@@ -8,7 +8,7 @@ use record::Rank;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-/// What a message costs beside its bytes, as in the real transports.
+/// Bytes that a message costs beside its own, as in the real transports.
 const EXTRA: u64 = 256;
 
 fn cost(bytes: usize) -> u64 {
@@ -54,7 +54,7 @@ impl Credits {
 }
 
 impl Kernel {
-    /// Whether a message of `size` bytes can leave now.
+    /// Whether a message of `bytes` bytes can leave now.
     pub(in crate::sim) fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
         let state = self.lock();
         let never_waits = state.health.gone(to) || state.health.swallows(from, to);

@@ -37,7 +37,7 @@ use record::Rank;
 use std::cmp::Reverse;
 use std::sync::PoisonError;
 
-/// What a lane does between two waits.
+/// Turn of a lane between two waits.
 pub(super) struct Slice {
     actor: Actor,
     event: Event,
@@ -119,7 +119,7 @@ impl State {
         std::iter::once(first).chain(live).map(|lane| self.goes_on_by(lane).and_then(place)).collect()
     }
 
-    /// What makes a lane go on, if it is known what.
+    /// Event by which a lane continues; `None` if it is not known.
     fn goes_on_by(&self, lane: Actor) -> Option<Event> {
         match self.actors[lane].wait {
             Wait::Time => Some(Event::Wake(lane)),
@@ -132,9 +132,9 @@ impl State {
         }
     }
 
-    /// What tells this state from others. A lane is where it is because of what it received, and of what it saw of that
-    /// which the lanes of its rank share; and that is what it is because of the lanes that touched it, one after the
-    /// other. A lane at its end is nowhere.
+    /// Number that tells this state from others. The position of a lane follows from what it received, and from what it
+    /// saw of the state that the lanes of its rank share; the shared state follows from the lanes that touched it, in
+    /// order. A lane at its end has no position.
     fn signature(&self, due: &[Event]) -> u64 {
         let mut due: Vec<u64> = due.iter().map(|event| code(*event)).collect();
         due.sort_unstable();
