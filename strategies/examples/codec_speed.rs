@@ -68,8 +68,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for row in &mut rows {
         row.seconds.sort_by(f64::total_cmp);
         let speed = |seconds: f64| (x.len() * 4) as f64 / seconds / 1e9;
-        let (median, lowest, highest) =
-            (speed(row.seconds[ROUNDS / 2]), speed(row.seconds[ROUNDS - 1]), speed(row.seconds[0]));
+        let median = speed(row.seconds[ROUNDS / 2]);
+        let lowest = speed(row.seconds[ROUNDS - 1]);
+        let highest = speed(row.seconds[0]);
         writeln!(out, "{:<40} {median:>8.2} {lowest:>8.2} {highest:>8.2}", row.name)?;
     }
     Ok(())
@@ -82,7 +83,9 @@ fn rows_of<'a, C: Compressor + Default + 'a>(name: &str, x: &'a [f32]) -> Vec<Ro
 
 /// The same of a codec with settings.
 fn rows_by<'a, C: Compressor + 'a>(name: &str, codec: impl Fn() -> C, x: &'a [f32]) -> Vec<Row<'a>> {
-    let (mut encoder, decoder, adder) = (codec(), codec(), codec());
+    let mut encoder = codec();
+    let decoder = codec();
+    let adder = codec();
     let packet: Packet = encoder.encode(SLOT, x);
     let row = |what: &str, run| Row { name: format!("{name}: {what}"), run, seconds: vec![] };
     let sent = packet.clone();

@@ -10,7 +10,7 @@ use strategies::Transport;
 
 /// One rank of a transport, in the hands of a test. Dropping it without [`TestMember::close`] is a crash.
 pub trait TestMember: Sized + Send + Sync + 'static {
-    /// What must outlive the ranks.
+    /// Resources that must outlive the ranks, such as the directory of their sockets.
     type Ground: Send;
 
     /// All ranks of a run, connected; no wait is longer than `patience`.
@@ -68,12 +68,14 @@ fn run<M: TestMember>(
     lanes: u32,
     body: impl Fn(LanePosition, Box<dyn Transport>) + Send + Sync + 'static,
 ) {
-    let (body, ranks) = (Arc::new(body), members.len() as u32);
+    let body = Arc::new(body);
+    let ranks = members.len() as u32;
     let run = |(rank, member): (u32, M)| {
         let body = body.clone();
         thread::spawn(move || {
             let run = |lane| {
-                let (body, transport) = (body.clone(), member.transport());
+                let body = body.clone();
+                let transport = member.transport();
                 thread::spawn(move || body(LanePosition { rank: Rank(rank), lane, ranks }, transport))
             };
             let lanes: Vec<_> = (0..lanes).map(run).collect();

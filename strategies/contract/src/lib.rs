@@ -37,7 +37,7 @@ pub struct LanePosition {
 }
 
 impl LanePosition {
-    /// The other ranks.
+    /// All ranks but this one, in ascending order.
     pub fn peers(self) -> impl Iterator<Item = Rank> {
         (0..self.ranks).map(Rank).filter(move |peer| *peer != self.rank)
     }

@@ -20,7 +20,7 @@ impl Clock for Still {
     fn spend(&self, _: Work) {}
 }
 
-/// What a rank brings: small whole numbers, whose sums are exact in any order.
+/// The vector of a rank: small whole numbers, whose sums are exact in any order.
 fn own(rank: u32, elements: usize) -> Vec<f32> {
     (0..elements).map(|element| (rank * 7 + element as u32 % 11) as f32).collect()
 }

@@ -66,7 +66,8 @@ pub fn sizes<W: TestWorld>(sizes: &'static [usize]) {
 /// A ring in which all send first.
 pub fn ring<W: TestWorld>(ranks: u32, size: usize, rounds: u64) {
     W::run(ranks, 1, move |place, mut transport| {
-        let (next, before) = (place.after(1), place.after(place.ranks - 1));
+        let next = place.after(1);
+        let before = place.after(place.ranks - 1);
         for step in 1..=rounds {
             let tag = Tag::new(Kind::Reduce, step);
             transport.send(next, tag, pattern(size, step + u64::from(place.rank.0))).unwrap();
@@ -142,7 +143,8 @@ pub fn from_anyone<W: TestWorld>(ranks: u32) {
 /// A tag is a check: another one than the expected is an error that names both.
 pub fn unexpected<W: TestWorld>() {
     W::run(2, 1, |place, mut transport| {
-        let (sent, wanted) = (Tag::new(Kind::Ask, 4), Tag::new(Kind::Ask, 5));
+        let sent = Tag::new(Kind::Ask, 4);
+        let wanted = Tag::new(Kind::Ask, 5);
         if place.rank == Rank(0) {
             transport.send(Rank(1), sent, Packet::default()).unwrap();
         } else {
@@ -162,7 +164,8 @@ pub fn gibibyte<W: TestWorld>() {
         return;
     }
     W::run(2, 1, |place, mut transport| {
-        let (peer, tag) = (place.after(1), Tag::new(Kind::Push, 1));
+        let peer = place.after(1);
+        let tag = Tag::new(Kind::Push, 1);
         if place.rank == Rank(0) {
             let mut bytes = vec![5; SIZE];
             for (number, block) in bytes.chunks_mut(BLOCK).enumerate() {

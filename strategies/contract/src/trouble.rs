@@ -86,7 +86,8 @@ pub fn silence<M: TestMember>() {
 /// Who waits for one rank is not kept waiting by another that sends.
 pub fn noise_of_others<M: TestMember>() {
     let (ground, members) = M::all(3, SHORT);
-    let (mut waiting, mut noisy) = (members[0].transport(), members[2].transport());
+    let mut waiting = members[0].transport();
+    let mut noisy = members[2].transport();
     let over = Arc::new(AtomicBool::new(false));
     let ended = over.clone();
     let noise = thread::spawn(move || {
@@ -112,7 +113,8 @@ pub fn unread<M: TestMember>() {
     // One wait is in vain; the others, of messages this long, must not be.
     const PATIENCE: Duration = Duration::from_secs(5);
     let (ground, members) = M::all(2, PATIENCE);
-    let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
+    let mut sender = members[0].transport();
+    let mut receiver = members[1].transport();
     let held = Held::default();
     let mut sent = 0;
     let error = loop {
@@ -153,10 +155,11 @@ pub fn unread_empty<M: TestMember>() {
     close::<M>(ground, members);
 }
 
-/// What has room goes at once; what has none has it again when the receiver has taken something out.
+/// `has_room` is true of a message that can go at once; a full window has room again after the receiver took some out.
 pub fn room<M: TestMember>() {
     let (ground, members) = M::narrow(2, PATIENCE, LITTLE);
-    let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
+    let mut sender = members[0].transport();
+    let mut receiver = members[1].transport();
     assert!(sender.has_room(Rank(1), 100 * MIB), "alone, any size may travel");
     sender.send(Rank(1), tag(1), packet(100)).unwrap();
     // A message costs at most 256 bytes beside its own.
@@ -185,7 +188,8 @@ pub fn room<M: TestMember>() {
 pub fn room_again<M: TestMember>() {
     const SIZES: [usize; 9] = [40 * MIB, 20 * MIB, 63 * MIB, 1, 70 * MIB, 5 * MIB, 64 * MIB, 0, 1];
     let (ground, members) = M::all(2, PATIENCE);
-    let (mut sender, mut receiver) = (members[0].transport(), members[1].transport());
+    let mut sender = members[0].transport();
+    let mut receiver = members[1].transport();
     let sending = thread::spawn(move || {
         for (size, step) in SIZES.into_iter().zip(1..) {
             sender.send(Rank(1), tag(step), packet(size)).unwrap();
@@ -202,7 +206,9 @@ pub fn room_again<M: TestMember>() {
 pub fn stopped<M: TestMember>() {
     let (ground, members) = M::all(3, PATIENCE);
     let handle = || members[0].transport();
-    let (mut one, mut any, mut full) = (handle(), handle(), handle());
+    let mut one = handle();
+    let mut any = handle();
+    let mut full = handle();
     // Fills the window first, so that what follows waits for certain.
     for step in 1..=15 {
         full.send(Rank(1), tag(step), packet(4 * MIB)).unwrap();
@@ -222,7 +228,8 @@ pub fn stopped<M: TestMember>() {
     let mut late = members[0].transport();
     assert_eq!(late.recv(Rank(1), tag(1)).map(drop), Err(StepError::Stopped));
     assert_eq!(late.send(Rank(1), tag(1), packet(1)), Err(StepError::Stopped));
-    let (mut peer, mut other) = (members[1].transport(), members[2].transport());
+    let mut peer = members[1].transport();
+    let mut other = members[2].transport();
     peer.send(Rank(2), tag(1), packet(10)).unwrap();
     other.recv(Rank(1), tag(1)).unwrap();
     close::<M>(ground, members);
@@ -277,7 +284,8 @@ pub fn goodbye<M: TestMember>() {
         let error = transport.send(Rank(0), tag(1), packet(1)).unwrap_err();
         assert_eq!(error, gone(rank, Rank(0), Wanted::Credit(tag(1))));
     }
-    let (mut one, mut two) = (members[0].transport(), members[1].transport());
+    let mut one = members[0].transport();
+    let mut two = members[1].transport();
     one.send(Rank(2), tag(1), packet(3 * MIB)).unwrap();
     assert_eq!(two.recv_any(Kind::Reduce, Senders::Everyone).unwrap().from, Rank(1));
     close::<M>(ground, members);

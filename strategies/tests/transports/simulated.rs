@@ -28,7 +28,8 @@ impl<const WINDOW: u64> TestWorld for Bounded<WINDOW> {
         let places = (0..ranks).flat_map(|rank| (0..lanes).map(move |lane| (Rank(rank), lane)));
         let ran = world.run_lanes(ranks as usize, |runtime| {
             let bodies = places.map(|(rank, lane)| {
-                let (body, transport) = (body.clone(), runtime.transport(rank));
+                let body = body.clone();
+                let transport = runtime.transport(rank);
                 let run = move || {
                     let run = AssertUnwindSafe(|| body(LanePosition { rank, lane, ranks }, transport));
                     catch_unwind(run).map_err(|cause| StepError::Panicked(panic_text(cause.as_ref())))

@@ -48,7 +48,7 @@ pub(crate) fn scene(strategy: Strategy, workers: u32, servers: usize, seed: u64)
     scene
 }
 
-/// What a server applied, in its order.
+/// Updates that a server applied, in its order.
 pub(crate) fn updates(outcome: &WorldOutcome, server: usize) -> Vec<UpdateRecord> {
     let mut updates: Vec<UpdateRecord> = outcome.ranks[server]
         .events
@@ -64,12 +64,14 @@ pub(crate) fn updates(outcome: &WorldOutcome, server: usize) -> Vec<UpdateRecord
 
 /// Does what the records say and nothing else. The weights of each server, version by version.
 fn replay(scene: &Scene, outcome: &WorldOutcome) -> Vec<Vec<Vec<f32>>> {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
-    let (initial, p) = (learner.initial(), plan.workers());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
+    let initial = learner.initial();
+    let p = plan.workers();
     let servers = outcome.ranks.len() - p;
     let span = |server| piece(initial.len(), servers, server);
     let orders: Vec<Vec<UpdateRecord>> = (0..servers).map(|server| updates(outcome, p + server)).collect();
-    // What each gradient was computed with: one version of each server's part.
+    // Versions of the weights with which each gradient was computed: one of each server's part.
     let mut read: BTreeMap<(Rank, u64), Vec<u64>> = BTreeMap::new();
     for order in &orders {
         for (n, update) in order.iter().enumerate() {
@@ -98,7 +100,8 @@ fn replay(scene: &Scene, outcome: &WorldOutcome) -> Vec<Vec<Vec<f32>>> {
             let batch = plan.sampler.batch(update.step, update.worker.index());
             let g = gradient(&mut learner, &w, &batch);
             let before = update.samples - batch.examples.len() as u64;
-            let (rate, rule) = (plan.learning_rate.at(before), &mut rules[server]);
+            let rate = plan.learning_rate.at(before);
+            let rule = &mut rules[server];
             let mut next = Vector::from(weights[server].last().unwrap().clone());
             match momentum {
                 None => rule.step(&mut next, &g[span(server)], rate),
@@ -153,7 +156,8 @@ fn one_worker_is_plain_sgd() {
             let mut scene = scene(strategy.clone(), 1, servers, 1);
             scene.spec.train.schedule.shape = LrShape::Constant;
             let outcome = scene.run();
-            let (plan, mut learner) = (scene.plan(), scene.learner());
+            let plan = scene.plan();
+            let mut learner = scene.learner();
             let mut w = learner.initial();
             let mut rule = Sgd::new(&scene, w.len());
             if let Strategy::AsyncMsgd { momentum, .. } = strategy {
@@ -285,7 +289,8 @@ fn the_bound_is_never_exceeded_and_reached() {
     for strategy in [sgd, sgd_at_once, msgd, hogwild] {
         for bound in [0, 1, 3] {
             for servers in [1, 2] {
-                let (mut furthest, mut stalest) = (0, 0);
+                let mut furthest = 0;
+                let mut stalest = 0;
                 for seed in 0..20 {
                     let outcome = scene(strategy(Some(bound)), 4, servers, seed).run();
                     let updates = updates(&outcome, 4);

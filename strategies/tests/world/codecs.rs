@@ -94,7 +94,8 @@ fn averaged_models_are_coded_on_purpose_only_and_equal_in_the_end() {
             });
             scene.run().ranks.iter().map(|rank| rank.model().sha256()).collect::<Vec<_>>()
         };
-        let (coded, exact) = (run(true), run(false));
+        let coded = run(true);
+        let exact = run(false);
         assert!(coded.iter().all(|digest| *digest == coded[0] && *digest != exact[0]), "{codec:?}");
     }
 }
@@ -115,7 +116,8 @@ fn asynchronous_servers_take_coded_gradients_and_answer_with_coded_weights_on_pu
                 let (bytes, raw, _) = coding(&scene.run()).unwrap();
                 raw as f64 / bytes as f64
             };
-            let (gradients, both) = (saved(false), saved(true));
+            let gradients = saved(false);
+            let both = saved(true);
             assert!(1.2 < gradients && gradients < both && both > 1.7, "{strategy:?}: {gradients}, {both}");
         }
     }
@@ -221,7 +223,8 @@ fn initial_weights_and_the_weights_of_a_server_are_exact_unless_the_recipe_says_
         });
         digests(&scene.run())
     };
-    let (exact, coded) = (run(false), run(true));
+    let exact = run(false);
+    let coded = run(true);
     assert!(exact.iter().all(|rank| *rank == exact[3]), "workers hold what the server holds");
     assert_eq!(coded[..3].iter().filter(|rank| **rank == coded[0]).count(), 3, "workers hold the same");
     assert_eq!(coded[0][0], exact[0][0], "initial weights are never coded");
@@ -229,7 +232,7 @@ fn initial_weights_and_the_weights_of_a_server_are_exact_unless_the_recipe_says_
     assert_ne!(coded[3][5..], exact[3][5..]);
 }
 
-/// What coding saved and lost on the lanes of a run: bytes, bytes without it, and the relative error.
+/// Coding on all lanes of a run: bytes, bytes without it, and the relative error; `None` if no lane recorded any.
 pub(crate) fn coding(outcome: &strategies::sim::WorldOutcome) -> Option<(u64, u64, f64)> {
     let records = outcome.ranks.iter().flat_map(|rank| &rank.events).filter_map(|event| match event {
         Event::Coding(record) => Some((record.bytes, record.raw_bytes, record.squared, record.squared_error)),

@@ -11,8 +11,7 @@ use strategies::compress::{Compressor, ErrorFeedback, Guarantee, Slot, Truncate1
 use strategies::rng::mix;
 use strategies::{Kind, Packet, StepError};
 
-/// What all codecs of a test remember together, position by position: by the number of the codec, the purpose and
-/// the receiver.
+/// Residuals of all codecs of a test, position by position, by the codec's number, the kind and the receiver.
 type Memories = BTreeMap<(usize, Kind, Rank), Vec<f32>>;
 
 // A simulated world is one thread; tests beside it have memories of their own.

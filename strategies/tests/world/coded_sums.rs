@@ -13,7 +13,8 @@ use strategies::{Kind, Learner, Loss, Roles, StepError, Vector, WorkerContext};
 
 /// D-Sync on one process: `pass` is what becomes of the gradients of all ranks.
 fn trajectory(scene: &Scene, steps: u64, mut pass: impl FnMut(Vec<Vector>) -> Vector) -> Vector {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let mut w = learner.initial();
     for t in 1..=steps {
         let gradients = (0..plan.workers()).map(|k| {
@@ -54,7 +55,7 @@ fn add(a: &[f32], b: &[f32]) -> Vec<f32> {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// What a ring does to vectors: chunk c begins on rank c, is coded on every hop, and once more when it is complete.
+/// Sum by a ring with a codec: chunk c begins on rank c, is coded on every hop, and once more when it is complete.
 pub(crate) fn ring(x: &[Vec<f32>], code: impl Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
     let p = x.len();
     let chunk = |c: usize| {
@@ -122,7 +123,8 @@ fn training_with_a_coded_ring_and_error_feedback_is_plain_code_too() {
         spec.train.length = Extent::Steps(20);
     });
     // Of two places each rounds half of its own gradient, and half of the sum.
-    let (mut parts, mut sums) = (Vec::<f32>::new(), Vec::<f32>::new());
+    let mut parts = Vec::<f32>::new();
+    let mut sums = Vec::<f32>::new();
     let expected = trajectory(&scene, 20, |g| {
         let half = piece(g[0].len(), 2, 0).end;
         let remembered = |memory: &mut Vec<f32>, x: Vec<f32>| -> Vec<f32> {
@@ -200,7 +202,8 @@ fn gaussian(rank: u64, step: u64) -> Vec<f32> {
 impl strategies::Trainer for Noise {
     fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
         let mut x = Vector::from(gaussian(u64::from(ctx.rank().0), ctx.t()));
-        let (tag, group) = (ctx.tag(Kind::Reduce), ctx.trainers().clone());
+        let tag = ctx.tag(Kind::Reduce);
+        let group = ctx.trainers().clone();
         self.collective.all_reduce_sum(&mut x, tag, &mut ctx.wire_over(&group))?;
         Ok(Loss(0.0))
     }
@@ -223,7 +226,8 @@ fn the_error_of_coding_is_that_of_what_was_due() {
         ..Roles::default()
     };
     let outcome = scene.world.run_roles(&blueprint, |_| Box::new(scene.learner()), roles).unwrap();
-    let (mut squared, mut lost) = (0.0, 0.0);
+    let mut squared = 0.0;
+    let mut lost = 0.0;
     for rank in 0..2 {
         let mut memory = vec![0.0_f32; NOISE];
         for step in 1..=STEPS {
@@ -286,9 +290,9 @@ struct Sums {
 /// The vectors of each step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// The vectors, whole.
+    /// The same whole vectors in every step.
     Same,
-    /// The vectors once, then zeros in parts: two, three, ...
+    /// The vectors in step 1, then zeros, in two parts in step 2, three in step 3, ...
     ThenZerosInParts,
 }
 
@@ -302,7 +306,8 @@ impl strategies::Trainer for Sums {
         }
         let group = ctx.trainers().clone();
         for part in 0..parts {
-            let (at, tag) = (piece(x.len(), parts, part), ctx.tag(Kind::Reduce));
+            let at = piece(x.len(), parts, part);
+            let tag = ctx.tag(Kind::Reduce);
             let mut wire = ctx.wire_over(&group).of_part(at.start);
             self.collective.all_reduce_sum(&mut x[at], tag, &mut wire)?;
         }

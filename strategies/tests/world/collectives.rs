@@ -82,7 +82,7 @@ pub(crate) fn run(
     run_in(&World::new(1), workers, &all_in(elements, collective, own), codec)
 }
 
-/// What every place is to add, and how.
+/// The vectors that all places add, `own` of each rank, and the collective that adds them.
 pub(crate) fn all_in(
     elements: usize,
     collective: &Arc<dyn CollectiveAlgorithm>,
@@ -312,7 +312,7 @@ impl Compressor for Remembering {
     }
 }
 
-/// What a codec remembers is kept by slot: partners that encode one sum each must not fall apart over it.
+/// A codec keeps its residuals by slot: partners that encode one sum each must still end with the same bits.
 #[test]
 fn a_codec_with_a_memory_leaves_all_places_with_the_same_bits() {
     for (name, collective) in collectives() {

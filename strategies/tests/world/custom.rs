@@ -33,7 +33,7 @@ impl Service for Idle {
     }
 }
 
-/// What a strategy gives each rank.
+/// A strategy that gives each rank the roles that the function returns.
 struct Gives(fn(Rank) -> Roles);
 
 impl CustomStrategy for Gives {

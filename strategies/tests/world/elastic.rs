@@ -227,7 +227,8 @@ fn a_period_counts_the_workers_own_steps() {
 
 fn counts_its_own_steps(strategy: Strategy, period: u64) {
     let outcome = scene(strategy, 3, 2, 2).run();
-    let (mut computed, mut counts) = (0, vec![]);
+    let mut computed = 0;
+    let mut counts = vec![];
     for k in 0..3 {
         let steps = outcome.ranks[k].steps(LaneId::Compute);
         let own: u64 = steps.iter().map(|step| u64::from(step.own_samples)).sum();
@@ -288,7 +289,8 @@ fn without_a_pull_a_worker_is_plain_sgd() {
         let scene =
             scene(strategy.clone(), 1, 1, 1).change(|spec| spec.train.schedule.shape = LrShape::Constant);
         let outcome = scene.run();
-        let (plan, mut learner) = (scene.plan(), scene.learner());
+        let plan = scene.plan();
+        let mut learner = scene.learner();
         let mut w = learner.initial();
         for t in 1..=20 {
             let g = gradient(&mut learner, &w, &plan.sampler.batch(t, 0));

@@ -36,7 +36,7 @@ fn a_run_goes_on_without_a_worker_that_fails() {
                 assert!(matches!(&lost[..], [lost] if lost.peer == Rank(1)), "{what}: {lost:?}");
                 let steps = |rank: usize| outcome.ranks[rank].steps(LaneId::Compute).len() as u64;
                 assert!(lost[0].step <= steps(1) + 4 && lost[0].step > 1, "{what}: {}", lost[0].step);
-                // What it would have computed is computed by others, unless they had gone home.
+                // Other workers make up for the samples of the lost one, unless they had already ended.
                 let last = judged(&outcome).last().cloned().unwrap();
                 assert!(last.1 == "centre" && last.3, "{what}: {last:?}");
                 assert!((180..210).contains(&last.2), "{what}: {} samples", last.2);

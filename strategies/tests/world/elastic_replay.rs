@@ -11,7 +11,7 @@ use strategies::sim::WorldOutcome;
 use strategies::vector::piece;
 use strategies::{Learner, Vector};
 
-/// What one exchange of a worker with one server came to.
+/// A server's part of the centre before an exchange, and the record's samples: by server, worker and the worker's step.
 type Met = BTreeMap<(usize, usize, u64), (Vec<f32>, u64)>;
 
 /// A worker of the replay.
@@ -30,7 +30,8 @@ fn step(
     consumed: u64,
     pull: impl Fn(usize, f32) -> f32,
 ) {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let (momentum, ahead) = match scene.spec.strategy {
         Strategy::MeasgdAsync { momentum, .. } => (momentum, false),
         Strategy::Eamsgd { momentum, look_ahead, .. } => (momentum, look_ahead),
@@ -40,7 +41,8 @@ fn step(
     let at = |i: usize| if ahead { x[i] + momentum * v[i] } else { x[i] };
     let at = Vector::from((0..x.len()).map(at).collect::<Vec<_>>());
     let g = gradient(&mut learner, &at, &plan.sampler.batch(*t, worker));
-    let (rate, decay) = (plan.learning_rate.at(consumed), scene.spec.train.optimizer.weight_decay);
+    let rate = plan.learning_rate.at(consumed);
+    let decay = scene.spec.train.optimizer.weight_decay;
     for i in 0..x.len() {
         v[i] = momentum * v[i] - rate * (g[i] + decay * x[i]);
         x[i] = (x[i] + v[i]) - pull(i, x[i]);
@@ -64,8 +66,10 @@ fn moving_rate(scene: &Scene, samples: u64) -> f32 {
 
 /// Does what the records say and nothing else: workers, then the centre.
 fn replay(scene: &Scene, outcome: &WorldOutcome) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (plan, initial) = (scene.plan(), scene.learner().initial().into_inner());
-    let (p, n) = (plan.workers(), initial.len());
+    let plan = scene.plan();
+    let initial = scene.learner().initial().into_inner();
+    let p = plan.workers();
+    let n = initial.len();
     let servers = outcome.ranks.len() - p;
     let orders: Vec<Vec<UpdateRecord>> = (0..servers).map(|server| updates(outcome, p + server)).collect();
     let exchanges: Vec<Vec<u64>> = (0..p)
@@ -79,7 +83,8 @@ fn replay(scene: &Scene, outcome: &WorldOutcome) -> (Vec<Vec<f32>>, Vec<f32>) {
     let mut centre = initial.clone();
     let mut workers: Vec<Replica> =
         (0..p).map(|_| Replica { x: initial.clone(), v: vec![0.0; n], t: 1 }).collect();
-    let (mut next, mut met) = (vec![0; servers], Met::new());
+    let mut next = vec![0; servers];
+    let mut met = Met::new();
     loop {
         let mut moved = false;
         for server in 0..servers {
@@ -191,17 +196,22 @@ fn one_worker_without_a_lock_is_one_with_a_lock() {
 
 /// Algorithm 1 in plain code, workers in this order.
 fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let initial = learner.initial().into_inner();
     let mut workers = vec![initial.clone(); order.len()];
-    let (mut c, mut consumed, mut steps) = (initial, 0, vec![0; order.len()]);
+    let mut c = initial;
+    let mut consumed = 0;
+    let mut steps = vec![0; order.len()];
     for j in order.iter().copied().cycle().take(turns) {
         steps[j] += 1;
         let batch = plan.sampler.batch(steps[j], j);
         let g = gradient(&mut learner, &Vector::from(workers[j].clone()), &batch);
-        let (rate, a) = (plan.learning_rate.at(consumed), moving_rate(scene, consumed));
+        let rate = plan.learning_rate.at(consumed);
+        let a = moving_rate(scene, consumed);
         for i in 0..c.len() {
-            let (x, apart) = (workers[j][i], workers[j][i] - c[i]);
+            let x = workers[j][i];
+            let apart = workers[j][i] - c[i];
             workers[j][i] = (x - rate * (g[i] + scene.spec.train.optimizer.weight_decay * x)) - a * apart;
             c[i] += a * apart;
         }
@@ -212,7 +222,8 @@ fn round_robin(scene: &Scene, order: &[usize], turns: usize) -> (Vec<Vec<f32>>, 
 
 /// A round robin, replayed by Algorithm 1 in the order of its records.
 fn turn_by_turn(scene: &Scene) -> WorldOutcome {
-    let (outcome, p) = (scene.run(), scene.plan().workers());
+    let outcome = scene.run();
+    let p = scene.plan().workers();
     let order: Vec<usize> = updates(&outcome, p).iter().map(|update| update.worker.index()).collect();
     let (workers, c) = round_robin(scene, &order[..p], order.len());
     for (k, x) in workers.into_iter().enumerate() {

@@ -88,9 +88,11 @@ fn mean_and_centre_follow_their_matrix_and_disagreement_decays() {
 
 /// Algorithm 2 in plain code. The weights of all workers, and the centre.
 fn reference(scene: &Scene) -> (Vec<Vec<f32>>, Vec<f32>) {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let Strategy::EasgdSync { moving_rate, .. } = scene.spec.strategy else { unreachable!() };
-    let (p, decay) = (plan.workers(), scene.spec.train.optimizer.weight_decay);
+    let p = plan.workers();
+    let decay = scene.spec.train.optimizer.weight_decay;
     let mut c = learner.initial().into_inner();
     let mut workers = vec![c.clone(); p];
     for t in 1..=plan.budget.steps() {
@@ -220,7 +222,8 @@ fn steps_take_what_the_algorithms_say() {
         within(third, STEPS * COMPUTE, "variant 3");
         let turns = STEPS * u64::from(workers);
         let original = |overlap| time(Strategy::EasgdOriginal { moving_rate: a, overlap }, workers);
-        let (overlapped, plain) = (original(true), original(false));
+        let overlapped = original(true);
+        let plain = original(false);
         assert!(
             overlapped.abs_diff(turns * (2 * LATENCY + COMPUTE)) <= turns * 100 + TRANSFER,
             "{overlapped}"
@@ -250,7 +253,8 @@ fn a_short_computation_hides_behind_the_transfers() {
 fn all_variants_put_the_same_models_aside() {
     for variant in VARIANTS {
         let outcome = scene(variant, 3).run();
-        let (marks, home) = (scene(variant, 3).plan().evaluations.count() + 2, home(variant, 3));
+        let marks = scene(variant, 3).plan().evaluations.count() + 2;
+        let home = home(variant, 3);
         for (rank, events) in outcome.ranks.iter().map(|rank| &rank.events).enumerate() {
             let copies: Vec<&SnapshotRecord> = events
                 .iter()

@@ -28,7 +28,7 @@ struct Sending {
     bytes: usize,
 }
 
-/// What a rank received, in its order: from whom, its sender's how manieth, when it began and was complete.
+/// Messages in the order in which a rank received them: sender, number of the sending, begin and end of the arrival.
 type Received = Vec<(Rank, u64, Nanos, Nanos)>;
 
 fn packet(bytes: usize) -> Packet {
@@ -122,7 +122,7 @@ impl Timer for Scripted {
     }
 }
 
-/// What has arrived at each rank, at once and in order.
+/// Inbox and emulated card of each rank; messages arrive at once and in order.
 #[derive(Default)]
 struct Post {
     inboxes: Mutex<BTreeMap<Rank, VecDeque<Envelope>>>,
@@ -300,7 +300,8 @@ fn emulating(workers: u32, slow: Vec<Slow>) -> Scene {
             Some(Network { bandwidth: 1_000_000_000, latency: Duration::from_micros(10) });
         spec.emulation.slow = slow;
     });
-    let (layers, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    let layers = scene.learner().layout().layers().len();
+    let size = scene.learner().layout().size();
     scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
     scene
 }

@@ -267,7 +267,7 @@ impl Cell {
             others.into_iter().all(|ending| ending.end == LaneEnd::Finished)
         };
         if matches!(self.moment, Moment::StartUp | Moment::ShutDown) && go_on(None) {
-            // What passes the link then is passed by then, or is missed by no rank.
+            // All messages of the link have passed by that moment, or no rank misses them.
             return;
         }
         let pairs = matches!(self.strategy, Strategy::AdPsgd { .. });

@@ -70,7 +70,7 @@ fn no_lane_hangs(scene: &Scene, aftermath: &Aftermath, at: Nanos) {
     }
 }
 
-/// What was recorded before the fault is what a run without it records.
+/// Asserts that the steps that ended before the fault are those of a run without it.
 fn the_past_is_as_it_was(scene: &Scene, aftermath: &Aftermath, at: Nanos) {
     let well = go_wrong(scene, vec![]);
     let before = |aftermath: &Aftermath| -> Vec<String> {

@@ -24,7 +24,8 @@ fn reference(scene: &Scene, groups: Groups) -> Vec<f32> {
         Extent::Epochs(_) => unreachable!(),
     };
     let rule = || Optimizer::new(scene.spec.train.optimizer, [].into());
-    let (mut rule_below, mut rule_above) = (rule(), rule());
+    let mut rule_below = rule();
+    let mut rule_above = rule();
     for step in 1..=steps {
         let batches: Vec<Batch> =
             (0..workers as usize).map(|worker| plan.sampler.batch(step, worker)).collect();
@@ -301,7 +302,8 @@ fn groups_compute_as_long_in_all_as_workers_that_hold_the_whole_model() {
             spec.strategy = strategy;
             spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(8), split });
         });
-        let (layers, size) = (WIDTHS.len() - 1, scene.learner().layout().size());
+        let layers = WIDTHS.len() - 1;
+        let size = scene.learner().layout().size();
         scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
         let steps =
             scene.run().ranks.into_iter().flat_map(|rank| rank.events).filter_map(|event| match event {

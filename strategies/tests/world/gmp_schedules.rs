@@ -45,7 +45,8 @@ fn timed(schedule: Schedule, network: Network) -> Scene {
         spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(12), split });
         spec.emulation.network = Some(network);
     });
-    let (layers, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    let layers = scene.learner().layout().layers().len();
+    let size = scene.learner().layout().size();
     scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
     scene
 }
@@ -123,7 +124,8 @@ fn messages_of_groups_travel_when_the_plan_says() {
         let all = records(&timed(Schedule::MergedExact, network).run());
         assert_eq!(all.len(), 2, "when it is decided, and at the end");
         for bucket in &all[1].buckets {
-            let (predicted, measured) = (bucket.predicted.unwrap(), bucket.measured.unwrap());
+            let predicted = bucket.predicted.unwrap();
+            let measured = bucket.measured.unwrap();
             for (predicted, measured) in [(predicted.0, measured.0), (predicted.1, measured.1)] {
                 let off = (predicted.seconds() - measured.seconds()).abs();
                 assert!(off < 0.03 * predicted.seconds(), "{latency} us: {predicted:?} {measured:?}");
@@ -142,10 +144,12 @@ fn a_plan_knows_which_messages_are_sent_when_a_round_is_empty() {
     // The last two layers leave first, in one message that is none.
     let (split, below) = all[1].buckets.split_first().unwrap();
     assert_eq!(split.layers.len(), 2);
-    let (predicted, measured) = (split.predicted.unwrap(), split.measured.unwrap());
+    let predicted = split.predicted.unwrap();
+    let measured = split.measured.unwrap();
     assert_eq!((predicted.0, measured.0), (predicted.1, measured.1));
     for bucket in below {
-        let (predicted, measured) = (bucket.predicted.unwrap(), bucket.measured.unwrap());
+        let predicted = bucket.predicted.unwrap();
+        let measured = bucket.measured.unwrap();
         let off = (predicted.1.seconds() - measured.1.seconds()).abs();
         assert!(off < 0.03 * predicted.1.seconds(), "{predicted:?} {measured:?}");
     }

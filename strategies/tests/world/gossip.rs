@@ -59,7 +59,8 @@ fn metropolis(topology: Topology, n: usize) -> Vec<Vec<f32>> {
 
 /// D-PSGD on one thread.
 fn reference(scene: &Scene, w: &[Vec<f32>], order: MixOrder) -> Vec<Vector> {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let n = w.len();
     let mut x = vec![learner.initial(); n];
     let mut rules: Vec<Sgd> = x.iter().map(|x| Sgd::new(scene, x.len())).collect();
@@ -154,7 +155,8 @@ impl strategies::Trainer for Inner {
 
 /// The models of all ranks after every step, from models of their own on; the loss is h x^2 / 2.
 fn models(scene: &Scene, curvature: f32, start: &dyn Fn(usize) -> Vec<f32>) -> Vec<Vec<Vector>> {
-    let (n, length) = (scene.spec.cluster.workers() as usize, start(0).len());
+    let n = scene.spec.cluster.workers() as usize;
+    let length = start(0).len();
     let told: Arc<Mutex<Vec<(usize, Vector)>>> = Arc::default();
     let blueprint = strategies::Blueprint::new(&scene.spec, scene.plan(), length);
     let learner = |_| Box::new(Quadratic::new(curvature, vec![0.0; length], 1)) as Box<dyn Learner>;
@@ -162,7 +164,8 @@ fn models(scene: &Scene, curvature: f32, start: &dyn Fn(usize) -> Vec<f32>) -> V
         let Roles { trainer, services, attendants, evaluated } =
             blueprint.roles(rank, runtime, comm).unwrap();
         let tell = |_: &Inner, ctx: &WorkerContext| ctx.weights().clone();
-        let (own, told) = (start(rank.index()), told.clone());
+        let own = start(rank.index());
+        let told = told.clone();
         let apart = Apart { inner: Inner(trainer.unwrap()), own, told, tell };
         Roles { trainer: Some(Box::new(apart)), services, attendants, evaluated }
     };
@@ -191,7 +194,8 @@ fn waves_around_a_ring_shrink_by_the_order() {
                 let angle = |i: usize| 2.0 * std::f64::consts::PI * (m * i) as f64 / n as f64;
                 let scene = plain(mixing(Topology::Ring, order), n as u32, STEPS, RATE);
                 let models = models(&scene, CURVATURE, &|i| vec![angle(i).cos() as f32]);
-                let (lambda, decay) = ((1.0 + 2.0 * angle(1).cos()) / 3.0, f64::from(RATE * CURVATURE));
+                let lambda = (1.0 + 2.0 * angle(1).cos()) / 3.0;
+                let decay = f64::from(RATE * CURVATURE);
                 let factor = match order {
                     MixOrder::MixThenStep => lambda - decay,
                     MixOrder::StepThenMix => lambda * (1.0 - decay),
@@ -279,13 +283,16 @@ fn one_peer_per_step_brings_a_power_of_two_together_exactly() {
 
 /// Stochastic gradient push on one thread: the models z, and x and w of every rank.
 fn pushed(scene: &Scene, rounds: &Rounds) -> (Vec<Vector>, Vec<f32>) {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let n = plan.workers();
     let mut x = vec![learner.initial(); n];
-    let (mut z, mut w) = (x.clone(), vec![1.0_f32; n]);
+    let mut z = x.clone();
+    let mut w = vec![1.0_f32; n];
     let mut rules: Vec<Sgd> = x.iter().map(|x| Sgd::new(scene, x.len())).collect();
     for t in 1..=plan.budget.steps() {
-        let (mut half, mut weight) = (x.clone(), w.clone());
+        let mut half = x.clone();
+        let mut weight = w.clone();
         for i in 0..n {
             let g = gradient(&mut learner, &z[i], &plan.sampler.batch(t, i));
             for e in 0..g.len() {
@@ -323,7 +330,8 @@ fn run_uneven(
 ) -> WorldOutcome {
     let blueprint = scene.blueprint();
     let roles = |rank: Rank, _: &dyn strategies::Runtime, _: &_| {
-        let (own, told) = (own(rank.index()), told.clone());
+        let own = own(rank.index());
+        let told = told.clone();
         let tell = |sgp: &Sgp, _: &WorkerContext| {
             let (x, w) = sgp.biased();
             Vector::from(vec![x[0], w])

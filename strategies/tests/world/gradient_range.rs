@@ -25,13 +25,14 @@ impl strategies::Trainer for Means {
     }
 }
 
-/// What came of `x`, step by step and rank by rank, in each step: the same bits on all ranks.
+/// Means over the ranks of `x[step][rank]`, one for each step, after a check that all ranks have the same bits.
 fn means(
     x: &[Vec<Vec<f32>>],
     collective: &Arc<dyn CollectiveAlgorithm>,
     error_feedback: bool,
 ) -> Vec<Vec<f32>> {
-    let (steps, ranks) = (x.len() as u64, x[0].len());
+    let steps = x.len() as u64;
+    let ranks = x[0].len();
     let scene = Scene::new(Strategy::DSync, ranks as u32)
         .widths(&[1, 1])
         .coded(Codec::Quantize8Gradient, error_feedback)
@@ -281,7 +282,8 @@ fn what_is_agreed_on_travels_and_counts() {
                 let blueprint = scene.blueprint().with_collective(collective.clone());
                 scene.world.run(&blueprint, |_| Box::new(scene.learner())).unwrap()
             };
-            let (chunk, gradient) = (run(Codec::Quantize8), run(Codec::Quantize8Gradient));
+            let chunk = run(Codec::Quantize8);
+            let gradient = run(Codec::Quantize8Gradient);
             let costs = (0..workers as usize).map(|place| collective.cost(1, workers as usize, place));
             let (messages, elements) =
                 costs.fold((0, 0), |sum, cost| (sum.0 + cost.messages, sum.1 + cost.elements));

@@ -15,7 +15,8 @@ pub(crate) const WIDTHS: [usize; 5] = [6, 8, 8, 8, 4];
 /// The model of a learner with these widths. The first layers are called convolutions, so that no group splits them.
 pub(crate) fn model(widths: &[usize], convolutions: usize) -> Model {
     let layers = widths.windows(2).enumerate().map(|(number, widths)| {
-        let (inputs, outputs) = (widths[0], widths[1]);
+        let inputs = widths[0];
+        let outputs = widths[1];
         let name = format!("linear{}", number + 1);
         let conv = Layer::Conv { outputs, kernel: 1, stride: 1, padding: 0, bias: true, groups: 1 };
         PlacedLayer {
@@ -29,11 +30,12 @@ pub(crate) fn model(widths: &[usize], convolutions: usize) -> Model {
         }
     });
     let layers = layers.collect();
-    let (input, classes) = (Shape::Flat(widths[0]), widths[widths.len() - 1]);
+    let input = Shape::Flat(widths[0]);
+    let classes = widths[widths.len() - 1];
     LayeredModel { kind: ModelKind::Sequential, input, classes, layers, init: recipe::Init::Pytorch }.into()
 }
 
-/// Groups under test.
+/// Settings of `gmp`: `workers` in groups of `mp`, each of which holds one model together.
 #[derive(Clone, Copy)]
 pub(crate) struct Groups {
     pub(crate) workers: u32,
@@ -46,7 +48,8 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub(crate) fn of(workers: u32, mp: u32) -> Self {
-        let (scheme, fc_update) = (ModuloScheme::Shares, FcUpdate::PerBatch);
+        let scheme = ModuloScheme::Shares;
+        let fc_update = FcUpdate::PerBatch;
         let averaged_by = AveragedBy::Workers;
         Self { workers, mp, scheme, fc_update, average_every: None, averaged_by }
     }

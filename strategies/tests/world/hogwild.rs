@@ -95,7 +95,8 @@ fn steady_on(
 /// Eighths add exactly, in any order: the weights are minus the rate times the sum of all gradients.
 #[test]
 fn what_was_applied_is_conserved_under_any_interleaving() {
-    let (mut orders, mut tears) = (BTreeSet::new(), 0);
+    let mut orders = BTreeSet::new();
+    let mut tears = 0;
     for seed in 0..30 {
         let (outcome, torn) = steady(Strategy::HogwildSgd { staleness_bound: None }, seed);
         let updates = updates(&outcome, 4);

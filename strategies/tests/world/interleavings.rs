@@ -213,7 +213,8 @@ impl Service for Polite {
 
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         self.turns += 1;
-        let (ask, answer) = (Tag::new(Kind::Ask, 1), Tag::new(Kind::Answer, 1));
+        let ask = Tag::new(Kind::Ask, 1);
+        let answer = Tag::new(Kind::Answer, 1);
         match self.turns {
             1 => {
                 let (from, _, _) = ctx.wire().recv_any(Kind::Ask)?;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use strategies::StepError;
 use strategies::sim::{Aftermath, Faults, LaneEnd};
 
-/// What becomes of a run in which the victim loses its link with a peer; `None` if nothing is different.
+/// Outcome of a run in which the victim loses its link with a peer; `None` if nothing changes.
 fn of_link(strategy: &Strategy, peer: Rank) -> Option<&'static str> {
     let undisturbed = planned_faults::run(strategy, vec![]);
     let after = planned_faults::strike(strategy, VICTIM, FaultAction::DropLink { peer: peer.0 });
@@ -50,8 +50,8 @@ fn is_unchanged(undisturbed: &Aftermath, after: &Aftermath, what: &str) {
     assert_eq!(after.endings, undisturbed.endings, "{what}");
 }
 
-/// The cell of the table: the same for every link of a worker that the strategy needs. What a recipe is refused for, or warned of, is
-/// what happens.
+/// The cell of the table: the same for every link of a worker that the strategy needs. A lost link has an effect if and
+/// only if the check of recipes says that it carries messages.
 pub(crate) fn cell(strategy: &Strategy) -> &'static str {
     let scene = planned_faults::scene(strategy, vec![]);
     let peers = (0..scene.spec.cluster.ranks()).filter(|peer| *peer != VICTIM.0);
@@ -114,7 +114,7 @@ fn which_links_an_all_reduce_needs_is_known_before_the_run_or_not_at_all() {
     }
 }
 
-/// What was under way when the link dropped, and which side it dropped at, decide who complains, not whether.
+/// The traffic under way and the end at which the link drops decide which rank complains, not whether one does.
 #[test]
 fn a_link_drops_at_either_end() {
     for strategy in Strategy::samples().iter().filter(|strategy| strategy.servers() > 0) {

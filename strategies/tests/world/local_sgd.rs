@@ -18,7 +18,8 @@ fn scene(period: u64, workers: u32) -> Scene {
 
 /// Every worker's model after every step, the last one after the last average.
 fn reference(scene: &Scene, period: u64) -> Vec<Vec<Vector>> {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let p = plan.workers();
     let mut models = vec![learner.initial(); p];
     let mut rules: Vec<Sgd> = models.iter().map(|w| Sgd::new(scene, w.len())).collect();

@@ -138,7 +138,7 @@ fn an_asynchronous_run_goes_on_without_a_worker_that_fails() {
                     let of_lost = updates.iter().filter(|update| update.worker == Rank(1)).count() as u64;
                     assert!((1..20).contains(&of_lost), "{what}: {of_lost} of it");
                     assert_eq!(lost[0].step, of_lost + 1, "{what}");
-                    // What the lost one was computing is computed by others, unless they had gone home.
+                    // Other workers make up for the batch that the lost one had begun, unless they had already ended.
                     let samples = updates.last().unwrap().samples;
                     assert!((197..204).contains(&samples), "{what}: {samples} samples");
                     assert!(judged(&outcome).last().unwrap().3, "{what}: no final model");
@@ -155,9 +155,10 @@ fn a_gradient_that_came_to_one_server_only_confuses_no_server() {
     let mut scene = scene(Strategy::AsyncSgd { serve: Serve::One, staleness_bound: None }, 2, 2, 1);
     scene.spec.train.evaluate = Extent::Epochs(0.199);
     scene.world.jitter = 0.0;
-    // What was sent before the end arrives: it dies between the two.
+    // A packet sent before the end still arrives, so the worker has to die between its two sends.
     scene.world.costs.code = 200.0;
-    let (end, mut apart) = (scene.run().time, 0);
+    let end = scene.run().time;
+    let mut apart = 0;
     for back in 0..150 {
         let outcome = go_wrong(&scene, &[(end - Nanos(1_000 * back), Fault::Kill(Rank(1)))]).outcome;
         let [first, second] = [2, 3].map(|server| updates(&outcome, server).last().unwrap().samples);

@@ -11,7 +11,7 @@ use strategies::compress::{Compressor, ErrorFeedback, Identity, Truncate16};
 use strategies::sim::{Costs, Link, World, WorldError, WorldOutcome};
 use strategies::{GroupRank, Kind, StepError, Tag, Wire};
 
-/// What a message needs beside its bytes.
+/// Bytes of the window that a message needs beside its own.
 const EXTRA: u64 = 256;
 
 fn narrow(window: u64) -> World {
@@ -71,12 +71,13 @@ fn long_chunks_of_a_ring_need_no_room_for_their_segments() {
     }
 }
 
-/// What no all-reduce may do: everything leaves before anything is received.
+/// A faulty all-reduce: everything leaves before anything is received.
 struct AllFirst;
 
 impl CollectiveAlgorithm for AllFirst {
     fn all_reduce_sum(&self, x: &mut [f32], tag: Tag, wire: &mut Wire<'_>) -> Result<(), StepError> {
-        let (right, left) = (wire.group().after(1), wire.group().after(wire.group().size() - 1));
+        let right = wire.group().after(1);
+        let left = wire.group().after(wire.group().size() - 1);
         (0..4).try_for_each(|part| wire.send(right, tag.part(part), 0, x))?;
         (0..4).try_for_each(|part| wire.recv_add(left, tag.part(part), x))
     }

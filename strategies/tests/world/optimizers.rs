@@ -51,9 +51,10 @@ fn optimizer(scene: &Scene) -> Optimizer {
     Optimizer::new(scene.spec.train.optimizer, layers.map(matrix).collect::<Vec<_>>().into())
 }
 
-/// What all workers end with, each with an optimizer of its own, that average their models each `period` steps and at the end.
+/// Final model of workers with an optimizer each that average their models each `period` steps and at the end.
 fn averaged(scene: &Scene, period: u64) -> Vector {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let mut models = vec![learner.initial(); plan.workers()];
     let mut optimizers = vec![optimizer(scene); plan.workers()];
     for t in 1..=plan.budget.steps() {
@@ -201,7 +202,7 @@ fn workers_with_models_of_their_own_have_optimizers_of_their_own() {
     }
 }
 
-/// What the optimizers of this file do to a run is more than rounding: no two end alike.
+/// The optimizers of this file change a run by more than rounding: no two end alike.
 #[test]
 fn optimizers_differ() {
     let plain = [OptimizerSettings { momentum: 0.5, weight_decay: 0.0625, ..OptimizerSettings::sgd(0.125) }];

@@ -9,7 +9,7 @@ use strategies::compress::Identity;
 use strategies::sim::{Choices, Costs, Link, World, WorldError};
 use strategies::{Kind, Lane, LaneBody, Packet, Runtime, Senders, Shared, StepError, Tag};
 
-/// What a lane does next.
+/// One act of a lane.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// Sends what it knows to the first or the second lane of a rank.
@@ -30,7 +30,7 @@ enum Act {
 /// Of each rank, of each lane, what it does.
 type Program = Vec<Vec<Vec<Act>>>;
 
-/// What a lane knows, and how many acts are behind it.
+/// Number of acts behind a lane, and a digest of what it has seen.
 type At = (usize, u64);
 
 /// A lane receives messages of a kind of its own.
@@ -41,8 +41,8 @@ fn mix(a: u64, b: u64) -> u64 {
         ^ (a >> 29)
 }
 
-/// Messages that are sent are asked for, here and there in the lanes, and so is memory; whether that comes to an end
-/// depends on where.
+/// Sends, each with a receive, and acts on the ranks' shared state, at random places of the lanes; these decide how far
+/// the lanes get.
 fn program(seed: u64, least: usize) -> Program {
     let mut state = mix(seed, 77);
     let mut below = |n: usize| {
@@ -54,7 +54,8 @@ fn program(seed: u64, least: usize) -> Program {
     for _ in 0..2 + below(4) {
         let from = below(lanes.len());
         let to = (from + 1 + below(lanes.len() - 1)) % lanes.len();
-        let (sender, receiver) = (below(lanes[from]), below(lanes[to]));
+        let sender = below(lanes[from]);
+        let receiver = below(lanes[to]);
         let lane = &mut program[from][sender];
         lane.insert(below(lane.len() + 1), Act::Send(to, receiver));
         let lane = &mut program[to][receiver];
@@ -121,7 +122,8 @@ struct End {
 fn lanes(program: &Program, runtime: &dyn Runtime, end: &mut Option<End>) -> Vec<LaneBody> {
     let memory = |rank: usize| Shared::new((0, 0), runtime.bell(format!("memory of {rank}")));
     let memories: Vec<Memory> = (0..program.len()).map(memory).collect();
-    let (mut bodies, mut at) = (vec![], vec![]);
+    let mut bodies = vec![];
+    let mut at = vec![];
     for (number, acts) in program.iter().enumerate() {
         let rank = Rank(number as u32);
         at.push(vec![]);
@@ -194,7 +196,9 @@ fn deadlocks(program: &Program, choices: Choices) -> Option<(usize, BTreeSet<Lef
 /// Every lane ends by waiting, so that every end is a deadlock, and all that was seen on the way is compared.
 #[test]
 fn what_is_left_out_hides_no_end() {
-    let (mut one, mut several, mut worlds) = (0, 0, [0, 0]);
+    let mut one = 0;
+    let mut several = 0;
+    let mut worlds = [0, 0];
     for seed in 0..200 {
         let program = program(seed, 4);
         let Some((all, expected)) = deadlocks(&program, Choices::every()) else { continue };
@@ -209,7 +213,8 @@ fn what_is_left_out_hides_no_end() {
 /// The same for longer programs, of which orders that cannot matter are left out in both searches.
 #[test]
 fn states_that_are_told_apart_by_nothing_have_the_same_ends() {
-    let (mut several, mut worlds) = (0, [0, 0]);
+    let mut several = 0;
+    let mut worlds = [0, 0];
     for seed in 0..300 {
         let program = program(seed, 9);
         let Some((all, expected)) = deadlocks(&program, Choices::again()) else { continue };

@@ -18,7 +18,8 @@ fn pipe(depth: u32, segments: u32, bandwidth: u64) -> Scene {
         spec.emulation.network = Some(Network { bandwidth, latency: Duration::from_micros(10) });
         spec.measure.trace_every = 1;
     });
-    let (layers, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    let layers = scene.learner().layout().layers().len();
+    let size = scene.learner().layout().size();
     scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
     scene
 }
@@ -56,7 +57,8 @@ fn hidden_and_exposed_communication_are_the_time_for_which_it_is_open() {
         for rank in pipe(depth, segments, bandwidth).run().ranks {
             let steps = rank.steps(LaneId::Compute);
             let sum = |of: fn(&record::StepRecord) -> Nanos| steps.iter().map(|step| of(step).0).sum::<u64>();
-            let (hidden, exposed) = (sum(|step| step.hidden), sum(|step| step.phases.exposed()));
+            let hidden = sum(|step| step.hidden);
+            let exposed = sum(|step| step.phases.exposed());
             let own = stretches(&rank, |span| span.lane == LaneId::Compute && travels(span));
             let beside = stretches(&rank, |span| span.lane != LaneId::Compute && travels(span));
             let busy = |category| !matches!(category, Category::Communication | Category::Waiting);

@@ -73,7 +73,7 @@ fn half(x: f32) -> f32 {
 /// The result of replaying the records of a run.
 pub(crate) struct Replay {
     x: Vec<Vector>,
-    /// What each gradient was computed with.
+    /// Weights with which each gradient was computed, by rank and step.
     read: BTreeMap<(usize, u64), Vector>,
     /// Snapshots, by rank and samples that all ranks had consumed.
     pub(crate) kept: BTreeMap<(usize, u64), Vector>,
@@ -88,7 +88,8 @@ pub(crate) fn replay(
     start: Vec<Vector>,
     outcome: &WorldOutcome,
 ) -> Replay {
-    let (plan, n) = (scene.plan(), start.len());
+    let plan = scene.plan();
+    let n = start.len();
     let orders: Vec<Vec<GossipRecord>> = (0..n).map(|rank| acts(outcome, rank)).collect();
     let mut rules: Vec<Sgd> = start.iter().map(|x| Sgd::new(scene, x.len())).collect();
     let mut g: Vec<Vector> = start.iter().map(|x| Vector::zeros(x.len())).collect();
@@ -195,7 +196,8 @@ fn one_worker_is_plain_sgd() {
     for strategy in [pairs(Topology::Ring), continuous(Topology::Complete), pairs(Topology::Exponential)] {
         let scene = scene(strategy, 1, 1);
         let outcome = scene.run();
-        let (plan, mut learner) = (scene.plan(), scene.learner());
+        let plan = scene.plan();
+        let mut learner = scene.learner();
         let mut w = learner.initial();
         let mut rule = Sgd::new(&scene, w.len());
         for t in 1..=12 {
@@ -236,7 +238,8 @@ impl strategies::Trainer for Apart {
 
 /// A run from models of their own on; the loss is x^2 / 2.
 fn apart(scene: &Scene, topology: Topology, start: &dyn Fn(usize) -> Vec<f32>) -> WorldOutcome {
-    let (workers, length) = (scene.spec.cluster.workers() as usize, start(0).len());
+    let workers = scene.spec.cluster.workers() as usize;
+    let length = start(0).len();
     let graph = Graph::bipartite(topology, workers);
     let blueprint = Blueprint::new(&scene.spec, scene.plan(), length);
     let learner = |_| Box::new(Quadratic::new(1.0, vec![0.0; length], 1)) as Box<dyn Learner>;

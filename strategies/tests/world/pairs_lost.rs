@@ -150,7 +150,7 @@ fn each_rank_that_is_left_gives_a_last_model_to_the_mean() {
             for snapshot in last {
                 let group = snapshot.group.unwrap();
                 assert_eq!((group.size, group.judged), (4, true));
-                // What the others had claimed when this rank ended, two steps each at most.
+                // Samples that the others had claimed when this rank ended: at most two steps each.
                 let claimed = 3 * 2 * 2;
                 assert!(
                     snapshot.samples >= scene.plan().budget.samples() - claimed,

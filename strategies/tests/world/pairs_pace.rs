@@ -48,7 +48,8 @@ fn a_run_ends_with_any_slow_rank() {
             for factor in [10.0, 100.0] {
                 let mut scene = scene(strategy.clone(), workers, u64::from(slow));
                 scene.world.slow = [(Rank(slow), factor)].into();
-                let (outcome, budget) = (scene.run(), scene.plan().budget.samples());
+                let outcome = scene.run();
+                let budget = scene.plan().budget.samples();
                 let what = format!("{strategy:?} {workers}, rank {slow} by {factor}");
                 // Each step takes 2 samples.
                 let used = used(&outcome);
@@ -83,7 +84,8 @@ fn evaluated_models_are_those_that_all_ranks_hold_when_the_point_is_reached() {
             spec.train.evaluate = Extent::Steps(1);
         });
         scene.world.slow = [(Rank(slow), 100.0)].into();
-        let (outcome, plan) = (scene.run(), scene.plan());
+        let outcome = scene.run();
+        let plan = scene.plan();
         let start = vec![scene.learner().initial(); workers as usize];
         let kept = replay(&scene, &mut scene.learner(), start, &outcome).kept;
         // When each step of any rank ended, and the samples of all steps that had ended by then.
@@ -135,7 +137,8 @@ fn a_straggler_delays_no_other_rank() {
             lengths.max().unwrap()
         };
         for straggler in [0, 1] {
-            let (even, uneven) = (run(1.0, straggler), run(slow, straggler));
+            let even = run(1.0, straggler);
+            let uneven = run(slow, straggler);
             let [fast, held] = [&even, &uneven].map(|outcome| others(outcome, straggler as usize));
             assert_eq!(fast, held, "{workers} with one {slow} times slower");
             // The moment when the others knew that training was over.
@@ -160,7 +163,8 @@ fn messages_are_the_stated_ones() {
         let outcome = scene(pairs(topology), workers, 1).run();
         let graph = Graph::bipartite(topology, workers as usize);
         let of = |active: usize| {
-            let (all, degree) = (averagings(&outcome), graph.neighbours(active).count());
+            let all = averagings(&outcome);
+            let degree = graph.neighbours(active).count();
             let own = all.iter().filter(|one| one.rank.index() == active).count();
             own * (4 + degree - 1) + degree
         };

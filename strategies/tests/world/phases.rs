@@ -125,7 +125,7 @@ fn a_master_decodes_updates_and_encodes_for_each_worker() {
     }
 }
 
-/// What each phase of a step takes is a multiple of the price of its own kind of work, in every lane of every strategy.
+/// Each phase of a step takes a multiple of the price of its own kind of work, in every lane of every strategy.
 #[test]
 fn no_strategy_counts_work_in_a_phase_that_is_not_its_own() {
     for strategy in Strategy::samples() {

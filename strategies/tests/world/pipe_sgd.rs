@@ -28,9 +28,11 @@ fn scene(strategy: Strategy, workers: u32) -> Scene {
 
 /// Algorithm 1 with one loop: the weights after each step, and after the drain.
 fn reference(scene: &Scene, depth: usize, warmup: u64) -> Vec<Vector> {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let mut w = learner.initial();
-    let (mut sgd, mut pipe) = (Sgd::new(scene, w.len()), Vec::<Vec<f32>>::new());
+    let mut sgd = Sgd::new(scene, w.len());
+    let mut pipe = Vec::<Vec<f32>>::new();
     let mut trajectory = vec![w.clone()];
     let rate = |t: u64| plan.learning_rate.at(plan.budget.samples_after(t - 1));
     for t in 1..=plan.budget.steps() {
@@ -91,8 +93,10 @@ fn a_depth_of_1_is_d_sync_one_step_late() {
         let run = |strategy| {
             scene(strategy, ranks).change(|spec| spec.train.schedule.shape = LrShape::Constant).run()
         };
-        let (late, on_time) = (run(pipe(1, 0, 1)), run(Strategy::DSync));
-        let (late, on_time) = (&late.ranks[0].weights, &on_time.ranks[0].weights);
+        let late = run(pipe(1, 0, 1));
+        let on_time = run(Strategy::DSync);
+        let late = &late.ranks[0].weights;
+        let on_time = &on_time.ranks[0].weights;
         for t in 1..12 {
             assert_eq!(late[&t].sha256(), on_time[&(t - 1)].sha256(), "{ranks} ranks, step {t}");
         }
@@ -103,8 +107,10 @@ fn a_depth_of_1_is_d_sync_one_step_late() {
 
 #[test]
 fn a_warm_up_is_d_sync_and_its_last_gradient_is_applied() {
-    let (piped, on_time) = (scene(pipe(2, 4, 1), 3).run(), scene(Strategy::DSync, 3).run());
-    let (piped, on_time) = (&piped.ranks[0].weights, &on_time.ranks[0].weights);
+    let piped = scene(pipe(2, 4, 1), 3).run();
+    let on_time = scene(Strategy::DSync, 3).run();
+    let piped = &piped.ranks[0].weights;
+    let on_time = &on_time.ranks[0].weights;
     for t in 0..=4 {
         assert_eq!(piped[&t].sha256(), on_time[&t].sha256(), "step {t}");
     }
@@ -237,7 +243,8 @@ fn segments_leave_while_the_backward_pass_goes_on() {
         }
     }
     // A pipe that communicates all the time only pays for the latency: Equation 5 is less than Equation 6.
-    let (one, five) = (timed(pipe(2, 0, 1), 1_000.0), timed(pipe(2, 0, 5), 1_000.0));
+    let one = timed(pipe(2, 0, 1), 1_000.0);
+    let five = timed(pipe(2, 0, 5), 1_000.0);
     assert_eq!(five[5].length - one[5].length, Nanos(4 * 2 * 1_000));
 }
 

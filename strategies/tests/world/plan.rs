@@ -1,4 +1,4 @@
-//! What a recipe's lengths, rates and samples come to.
+//! Numbers of steps, learning rates and samples that follow from a recipe.
 
 use recipe::{Extent, LrScale, LrSchedule, LrShape, RunSpec};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What each strategy does about a rank that its recipe lets go wrong: the table of `strategies/README.md`, cell by cell.
+//! Each strategy's reaction to a planned fault of a rank: the table of `strategies/README.md`, cell by cell.
 
 use crate::asynchronous;
 use crate::links;
@@ -12,7 +12,7 @@ use strategies::StepError;
 use strategies::sim::{Aftermath, Faults, LaneEnd};
 
 pub(crate) const WORKERS: u32 = 4;
-/// What goes wrong goes wrong with this one.
+/// Worker that the faults strike.
 pub(crate) const VICTIM: Rank = Rank(1);
 const STEPS: u64 = 120;
 pub(crate) const AT: u64 = 10;
@@ -37,7 +37,8 @@ pub(crate) fn scene(strategy: &Strategy, faults: Vec<PlannedFault>) -> Scene {
     scene.world.link.latency = Nanos(50);
     let learner = scene.learner();
     let layout = strategies::Learner::layout(&learner);
-    let (layers, size) = (layout.layers().len(), layout.size());
+    let layers = layout.layers().len();
+    let size = layout.size();
     scene.world = scene.world.clone().emulating(&scene.spec, 1, layers, size);
     scene
 }
@@ -85,7 +86,7 @@ fn all_finished<'a>(endings: impl Iterator<Item = &'a strategies::sim::Ending>) 
     endings.into_iter().all(|ending| ending.end == LaneEnd::Finished)
 }
 
-/// What a rank that is lost for good means.
+/// Effect on the run of losing `rank` for good, in the words of the table.
 fn of_loss(strategy: &Strategy, rank: Rank, action: FaultAction) -> &'static str {
     let after = strike(strategy, rank, action);
     if all_finished(survivors(&after, rank)) {
@@ -109,7 +110,7 @@ fn of_both_losses(strategy: &Strategy, rank: Rank) -> &'static str {
     killed
 }
 
-/// What the others do in the second half of a pause.
+/// Behaviour of the other workers in the second half of the victim's pause.
 fn of_pause(strategy: &Strategy) -> &'static str {
     let after = strike(strategy, VICTIM, FaultAction::Pause { length: Some(PAUSE) });
     assert!(all_finished(after.endings.iter()), "{strategy:?}: {:?}", after.endings);
@@ -124,7 +125,7 @@ fn of_pause(strategy: &Strategy) -> &'static str {
     }
 }
 
-/// What the others do while the victim takes its slow steps.
+/// Pace of the other workers while the victim takes its slow steps.
 fn of_slowness(strategy: &Strategy) -> &'static str {
     let after = strike(strategy, VICTIM, FaultAction::Slow { compute: SLOWNESS, until: Some(UNTIL) });
     assert!(all_finished(after.endings.iter()), "{strategy:?}: {:?}", after.endings);
@@ -194,7 +195,8 @@ fn a_planned_fault_strikes_in_the_same_way_each_time() {
     for action in [FaultAction::Kill, FaultAction::Pause { length: Some(PAUSE) }] {
         for strategy in Strategy::samples() {
             let again = || strike(&strategy, VICTIM, action);
-            let (one, other) = (again(), again());
+            let one = again();
+            let other = again();
             assert_eq!((moment(&one), one.endings), (moment(&other), other.endings), "{strategy:?}");
         }
     }

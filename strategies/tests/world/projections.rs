@@ -30,7 +30,7 @@ impl strategies::Trainer for Means {
     }
 }
 
-/// What came of it in each step, on all ranks alike.
+/// Mean over the ranks after each step, after a check that all ranks have the same bits.
 fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, always: bool, steps: u64) -> Vec<Vec<f32>> {
     let scene = Scene::new(Strategy::DSync, x.len() as u32).widths(&[COLUMNS - 1, ROWS]).change(|spec| {
         spec.train.length = Extent::Steps(steps);
@@ -49,7 +49,7 @@ fn means(x: &[Vec<f32>], codec: Codec, error_feedback: bool, always: bool, steps
     of(0)
 }
 
-/// Whole numbers.
+/// One vector for each rank, of whole numbers from -1000 to 1000.
 fn whole(ranks: u64) -> Vec<Vec<f32>> {
     let of = |rank| (0..ROWS * COLUMNS).map(|i| (mix(rank, i as u64) % 2001) as f32 - 1000.0).collect();
     (0..ranks).map(of).collect()
@@ -153,7 +153,8 @@ fn a_warm_start_ends_at_the_best_approximation() {
     let steps = means(&[x.clone(), x], Codec::Powersgd { rank: 2 }, false, true, 40);
     // Of the singular values the first two.
     let best = (squared([2.0, 1.0, 0.5, 0.25]) / squared([8.0, 5.0, 2.0, 1.0, 0.5, 0.25])).sqrt();
-    let (first, last) = (apart(&steps[0], &due), apart(&steps[39], &due));
+    let first = apart(&steps[0], &due);
+    let last = apart(&steps[39], &due);
     assert!(last >= best * 0.9999 && last <= best * 1.0001, "{last} instead of {best}");
     assert!(first > best * 1.01, "the first step cannot know the best: {first}");
 }

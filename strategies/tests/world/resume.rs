@@ -55,7 +55,7 @@ fn facts(outcome: &WorldOutcome, after: &BTreeMap<(Rank, record::LaneId), u64>) 
                 ));
             }
             Event::Coding(coding) => facts.push(format!("{coding:?}")),
-            // What the plan is from, and when it expects each message; what was measured since differs.
+            // The plan, its inputs and its predictions only: later measurements differ.
             Event::Schedule(record) => {
                 let planned = record.buckets.iter().map(|bucket| (&bucket.layers, bucket.predicted));
                 facts.push(format!(

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: runs of a strategy in a simulated world, in one line.
+//! Runs of a strategy in a simulated world, each in one line: shared by the tests of this crate.
 
 use recipe::{Codec, Compression, Extent, ReduceOrder, RunSpec, Strategy};
 use record::{Event, LaneId, Nanos, Rank};
@@ -45,7 +45,7 @@ impl Scene {
         scene
     }
 
-    /// What becomes of it when this goes wrong, each at its moment.
+    /// Runs it with these faults, each at its moment; `patience` is the deadline of every wait.
     pub(crate) fn with_faults(&self, patience: Nanos, faults: Vec<(Nanos, Fault)>) -> Aftermath {
         let faults = Faults { patience, faults };
         self.world.run_into(&faults, &self.blueprint(), |_| Box::new(self.learner())).unwrap()

@@ -44,7 +44,8 @@ fn timed(strategy: Strategy, schedule: Schedule, network: Network) -> Scene {
         spec.emulation.compute = Some(Compute { step_time: Duration::from_millis(12), split });
         spec.emulation.network = Some(network);
     });
-    let (layers, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    let layers = scene.learner().layout().layers().len();
+    let size = scene.learner().layout().size();
     scene.world = World::new(1).emulating(&scene.spec, 1, layers, size);
     scene
 }
@@ -54,7 +55,7 @@ fn network(latency: Duration) -> Network {
     Network { bandwidth: 2_000_000, latency }
 }
 
-/// What rank 0 recorded of its schedule, in order.
+/// Records of the schedule, which only rank 0 makes, in order.
 pub(crate) fn records(outcome: &WorldOutcome) -> Vec<ScheduleRecord> {
     let all = outcome.ranks.iter().flat_map(|rank| &rank.events);
     let records = all.filter_map(|event| match event {
@@ -171,7 +172,8 @@ fn a_plan_is_from_the_constants_of_the_network() {
         let record = &records(&outcome)[0];
         let cost = record.cost.unwrap();
         // Six messages in a row around a ring of four, each of a quarter.
-        let (a, b) = (6.0 * latency.as_secs_f64(), 6.0 / 4.0 / 2e6);
+        let a = 6.0 * latency.as_secs_f64();
+        let b = 6.0 / 4.0 / 2e6;
         assert!((cost.start_up - a).abs() < 0.02 * a.max(1e-3), "{latency:?}: {cost:?}, not {a}");
         assert!((cost.per_byte - b).abs() < 0.02 * b, "{latency:?}: {cost:?}, not {b}");
         assert!(cost.worst < 0.02, "{cost:?}");
@@ -184,7 +186,8 @@ fn a_plan_holds_what_each_layer_took() {
     let slow = Slow { whom: Whom::Rank(2), compute: 3.0, link: 1.0, probability: 1.0 };
     let mut scene = timed(Strategy::DSync, Schedule::Merged, network(Duration::from_millis(1)));
     scene.spec.emulation.slow = vec![slow];
-    let (count, size) = (scene.learner().layout().layers().len(), scene.learner().layout().size());
+    let count = scene.learner().layout().layers().len();
+    let size = scene.learner().layout().size();
     scene.world = World::new(1).emulating(&scene.spec, 1, count, size);
     let record = &records(&scene.run())[0];
     let computed = record.cost.unwrap().computed.seconds();
@@ -258,7 +261,8 @@ fn messages_travel_when_the_plan_says() {
         assert_eq!(all.len(), 2, "when it is decided, and at the end");
         assert_eq!(all[1].steps, 12);
         for bucket in &all[1].buckets {
-            let (predicted, measured) = (bucket.predicted.unwrap(), bucket.measured.unwrap());
+            let predicted = bucket.predicted.unwrap();
+            let measured = bucket.measured.unwrap();
             for (predicted, measured) in [(predicted.0, measured.0), (predicted.1, measured.1)] {
                 let off = (predicted.seconds() - measured.seconds()).abs();
                 assert!(off < 0.03 * predicted.seconds(), "{latency} us: {predicted:?} {measured:?}");

@@ -51,7 +51,8 @@ fn run(strategy: Strategy, workers: u32, computing: u64, steps: u64) -> WorldOut
 /// Nanoseconds from one update of each worker to its next, when all have fallen into step.
 fn round(strategy: Strategy, workers: u32, computing: u64) -> u64 {
     let updates = updates(&run(strategy, workers, computing, 10), workers as usize);
-    let (p, last) = (workers as usize, updates.len() - workers as usize);
+    let p = workers as usize;
+    let last = updates.len() - workers as usize;
     let rounds: Vec<u64> = (4 * p..last - p).map(|i| (updates[i + p].at - updates[i].at).0).collect();
     assert!(rounds.iter().all(|round| round.abs_diff(rounds[0]) <= 1), "{rounds:?}");
     rounds[0]
@@ -145,7 +146,8 @@ fn a_worker_that_fails_during_its_turn_gives_it_back() {
             let mut during = 0;
             for fault in [Fault::Kill, Fault::Stop] {
                 let scene = scene(strategy.clone(), 3, servers, 3);
-                let (time, moments) = (scene.run().time.0, 40);
+                let time = scene.run().time.0;
+                let moments = 40;
                 for moment in 0..moments {
                     let when = Nanos(time / 3 + moment * time / (8 * moments));
                     let after = go_wrong(&scene, &[(when, fault(Rank(1)))]);

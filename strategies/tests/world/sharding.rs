@@ -108,7 +108,8 @@ fn the_exact_weights_are_judged_where_the_workers_have_coded_ones() {
             let several = run(servers);
             let expected: Vec<_> = judged(&one);
             assert_eq!(judged(&several), expected, "{codec:?}, {servers} servers");
-            let (models, exact) = (&several.ranks[2].weights, &one.ranks[2].weights);
+            let models = &several.ranks[2].weights;
+            let exact = &one.ranks[2].weights;
             assert_eq!(exact.len(), 4);
             for (step, model) in models {
                 assert_eq!(model.sha256(), exact[step].sha256(), "{codec:?}, {servers} servers, step {step}");

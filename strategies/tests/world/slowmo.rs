@@ -40,7 +40,8 @@ fn without_slow_momentum_it_is_local_sgd_bit_for_bit() {
 /// Every worker's model after every step, by lines 1 to 9 as the paper prints them, in 64 bits where it says
 /// nothing about gradients.
 fn reference(scene: &Scene, tau: u64, beta: f64, alpha: f64) -> Vec<Vec<Vec<f64>>> {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let steps = plan.budget.steps();
     let mut anchor: Vec<f64> = learner.initial().iter().map(|x| f64::from(*x)).collect();
     let mut u = vec![0.0; anchor.len()];

@@ -22,7 +22,7 @@ fn random(rank: Rank, elements: usize) -> Vector {
     (0..elements).map(value).collect::<Vec<f32>>().into()
 }
 
-/// What a codec makes of a vector.
+/// Effect of a codec on a vector: its values after encoding and decoding.
 type Through = fn(&[f32]) -> Vec<f32>;
 
 fn coarse(x: &[f32]) -> Vec<f32> {
@@ -39,7 +39,8 @@ fn sum(mut x: Vec<f32>, y: &[f32]) -> Vec<f32> {
 
 /// Chunk by chunk round the ring; each chunk in some segments.
 fn ring(all: &[Vec<f32>], segments: usize, through: Through) -> Vec<f32> {
-    let (p, n) = (all.len(), all[0].len());
+    let p = all.len();
+    let n = all[0].len();
     let mut total = Vec::new();
     for c in 0..p {
         let chunk = piece(n, p, c);
@@ -109,13 +110,15 @@ fn recursive_doubling(all: &[Vec<f32>], through: Through) -> Vec<f32> {
 }
 
 fn halving_doubling(all: &[Vec<f32>], through: Through) -> Vec<f32> {
-    let (n, sums) = (all[0].len(), folded(all, through));
+    let n = all[0].len();
+    let sums = folded(all, through);
     let q = sums.len();
     let span = |chunks: Range<usize>| piece(n, q, chunks.start).start..piece(n, q, chunks.end - 1).end;
     let mut total = Vec::new();
     for k in 0..q {
         // Who still counts for chunk k, what of the vector they still add, and their partial sums of it.
-        let (mut sums, mut window) = (sums.clone(), 0..q);
+        let mut sums = sums.clone();
+        let mut window = 0..q;
         while sums.len() > 1 {
             let d = sums.len() / 2;
             let begin = span(window.clone()).start;

@@ -95,9 +95,10 @@ fn samples_carry_the_weight_and_not_ranks() {
     }
 }
 
-/// What would come out if each rank counted once.
+/// Weights after `steps` steps in which each rank's mean gradient counts once, whatever the size of its batch.
 fn per_rank_mean(scene: &Scene, steps: u64) -> Vector {
-    let (plan, mut learner) = (scene.plan(), scene.learner());
+    let plan = scene.plan();
+    let mut learner = scene.learner();
     let mut w = learner.initial();
     for t in 1..=steps {
         let mut sum = Vector::zeros(w.len());
@@ -206,7 +207,8 @@ fn a_straggler_shows_as_waiting_and_never_as_transfer() {
         scene.world.slow.insert(Rank(1), slow);
         scene.run().ranks[2].steps(LaneId::Compute)[2].clone()
     };
-    let (even, held_up) = (run(1.0), run(2.0));
+    let even = run(1.0);
+    let held_up = run(2.0);
     let longer = held_up.length - even.length;
     // Less than the 50,000 by what the straggler's own neighbours no longer make it wait.
     assert!(longer > Nanos(45_000) && longer <= Nanos(50_000), "the step became {longer} longer");
@@ -252,7 +254,8 @@ fn unequal_pieces_weigh_by_samples() {
             spec.train.length = recipe::Extent::Steps(5);
         })
     };
-    let (whole, pieces) = (scene(1).run(), scene(3).run());
+    let whole = scene(1).run();
+    let pieces = scene(3).run();
     let last =
         |outcome: &strategies::sim::WorldOutcome| outcome.ranks[0].weights.values().last().unwrap().clone();
     let apart = last(&whole).iter().zip(last(&pieces).iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -275,7 +278,8 @@ fn the_samples_of_every_rank_and_step_are_told_where_that_is_asked_for() {
             });
             told.collect()
         };
-        let (asked, unasked) = (scene(true), scene(false));
+        let asked = scene(true);
+        let unasked = scene(false);
         let plan = asked.plan();
         let expected: Vec<_> = (0..3_u32)
             .flat_map(|k| (1..=7).map(move |t| (k, t)))

@@ -57,10 +57,8 @@ fn exact(collective: impl CollectiveAlgorithm + 'static, places: &[usize], n: us
     for p in places {
         for network in NETWORKS.into_iter().filter(|network| sums == Sums::Cost || network.per_sum == 0) {
             for seed in 1..6 {
-                let (measured, predicted) = (
-                    measured(&collective, n, *p, network, seed),
-                    predicted(collective.as_ref(), n, *p, network),
-                );
+                let measured = measured(&collective, n, *p, network, seed);
+                let predicted = predicted(collective.as_ref(), n, *p, network);
                 assert!(
                     (measured - predicted).abs() < 1e-6,
                     "{p} places, {n} elements, {network:?}: {measured} instead of {predicted}"
@@ -140,9 +138,10 @@ fn stars_and_the_rank_order_take_what_their_files_say() {
     exact(RankOrder, &ALL, ELEMENTS, Sums::Free);
 }
 
-/// What a file allows beyond its formula where that is not exact.
+/// Nanoseconds beyond its formula that a collective's file allows, where the formula is not exact.
 fn slack(name: &str, n: usize, p: usize, network: Network) -> f64 {
-    let (per_element, per_sum) = (4.0 * network.per_byte as f64, network.per_sum as f64);
+    let per_element = 4.0 * network.per_byte as f64;
+    let per_sum = network.per_sum as f64;
     match name {
         "recursive doubling" | "halving and doubling" => n as f64 * per_element,
         "star" | "all gather" => ((p - 1) * n) as f64 * per_sum,

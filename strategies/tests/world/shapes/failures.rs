@@ -12,7 +12,8 @@ fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
     struct Asks;
     impl Trainer for Asks {
         fn step(&mut self, ctx: &mut WorkerContext) -> Result<Loss, StepError> {
-            let (tag, group) = (ctx.tag(Kind::Exchange), ctx.trainers().clone());
+            let tag = ctx.tag(Kind::Exchange);
+            let group = ctx.trainers().clone();
             ctx.wire().recv_packet(group.after(group.size() - 1), tag)?;
             ctx.wire().send(group.after(1), tag, 0, &[1.0])?;
             Ok(Loss(0.0))

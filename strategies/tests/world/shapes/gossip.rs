@@ -10,7 +10,7 @@ use strategies::sim::{Costs, WorldError, WorldOutcome};
 use strategies::toy::Quadratic;
 use strategies::*;
 
-/// What the two lanes of a gossiping rank share.
+/// State that the lanes of a gossiping rank share: its model `x`, and the sum `g` of `fresh` updates not yet in it.
 #[derive(Default)]
 struct Local {
     x: Vector,
@@ -85,7 +85,8 @@ impl Service for Active {
             (more || local.done).then(|| more.then(|| local.x.clone()))
         })?;
         self.sent += 1;
-        let (ask, answer) = (Tag::new(Kind::Ask, self.sent), Tag::new(Kind::Answer, self.sent));
+        let ask = Tag::new(Kind::Ask, self.sent);
+        let answer = Tag::new(Kind::Answer, self.sent);
         let Some(x) = x else {
             for place in &self.neighbours {
                 ctx.wire().send_packet(*place, ask, Packet::default())?;
@@ -154,7 +155,8 @@ fn gossip(ranks: u32, seed: u64) -> Result<WorldOutcome, WorldError> {
     scene.world.slow.insert(Rank(1), 5.0);
     scene.world.costs = Costs { forward: vec![Nanos(3000)], ..Costs::default() };
     let roles = |rank: Rank, runtime: &dyn Runtime, _: &CommQueue| {
-        let (me, n) = (rank.index(), ranks as usize);
+        let me = rank.index();
+        let n = ranks as usize;
         let local = Shared::new(Local::default(), runtime.bell(format!("buffer of rank {me}")));
         let mut neighbours = vec![GroupRank((me + n - 1) % n), GroupRank((me + 1) % n)];
         neighbours.dedup();
