@@ -1,4 +1,4 @@
-//! What hosts and arms are called on pages that do not show their names: `host-1`, `arm-1`, by first appearance, so that pages
+//! Names of hosts and arms on pages that do not show their own: `host-1`, `arm-1`, by first appearance, so that pages
 //! of one site agree.
 
 use recipe::{AxisValue, Plan, StrategyKind};
@@ -132,7 +132,7 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.add(&rows);
         assert_eq!(aliases.arms(), [Alias { name: "d-sync of mine".into(), shown: "arm-1".into() }]);
-        // What only looks like an axis is a part of the name.
+        // A word that only looks like an axis is a part of the name.
         rows.plan.arms[1].name = "top-k k=0.01 of <img src=x>".to_owned();
         let mut aliases = Aliases::default();
         aliases.add(&rows);

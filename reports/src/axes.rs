@@ -51,7 +51,8 @@ impl Axis {
     pub(crate) fn number_at(&self, place: f64) -> Option<f64> {
         let numbers = self.numbers()?;
         let left = (place.max(0.0).floor() as usize).min(numbers.len().saturating_sub(2));
-        let (low, high) = (*numbers.get(left)?, *numbers.get(left + 1)?);
+        let low = *numbers.get(left)?;
+        let high = *numbers.get(left + 1)?;
         let part = place - left as f64;
         Some(if spans_a_decade(&numbers) {
             (low.ln() + part * (high.ln() - low.ln())).exp()

@@ -1,5 +1,6 @@
-//! What it costs to reach a target: times, times what a second of a run uses. A ratio of costs is a ratio of times, times a constant, so
-//! that its interval and its grade are those of the same test, moved by the logarithm of that constant.
+//! Costs of reaching a target: times, multiplied by the amount of a resource that a second of a run uses. A ratio of
+//! costs is a ratio of times, multiplied by a constant, so that its interval and its grade are those of the same test,
+//! moved by the logarithm of that constant.
 
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
@@ -10,10 +11,10 @@ use comparison::statistics::Estimate;
 use comparison::study::{ArmCell, Condition, Resource, SpeedMeasure};
 use comparison::{Comparison, compare_by};
 
-/// What the arms of a sweep use of one resource.
+/// Costs of the arms of a sweep in one resource.
 pub(crate) struct Costs {
     pub(crate) resource: Resource,
-    /// By this resource, for each condition.
+    /// Comparisons by this resource, for each condition.
     comparisons: Vec<Vec<Comparison>>,
 }
 
@@ -120,7 +121,8 @@ impl Costs {
     }
 }
 
-/// What an arm uses until the target, or for the steps of a run; `None` where half of its runs did not reach it.
+/// Amount that an arm uses until the target, or for the steps of a run; `None` where half of its runs missed the
+/// target, or diverged.
 fn amount(
     findings: &Findings,
     condition: &Condition,
@@ -141,7 +143,7 @@ pub(crate) fn steps(condition: &Condition) -> u64 {
     runs.map(|judged| judged.attempt.steps).max().unwrap_or(0)
 }
 
-/// `0.67× (0.61–0.72)`.
+/// Ratio with its confidence interval: `0.67× (0.61–0.72)`.
 pub(crate) fn with_interval(ratio: Estimate) -> String {
     ratio_number(ratio) + &raw_interval(ratio)
 }

@@ -55,7 +55,8 @@ impl RatioGrid {
         else {
             return Vec::new();
         };
-        let (x, y) = (column as f64, row as f64);
+        let x = column as f64;
+        let y = row as f64;
         let place = |column: f64, row: f64| GridPlace { column: x + column, row: y + row };
         let top = zero(a, b).map(|share| place(share, 0.0));
         let right = zero(b, c).map(|share| place(1.0, share));

@@ -12,9 +12,9 @@ pub(crate) struct Findings<'a> {
     /// For each condition, in its order, the arms other than the baseline.
     pub(crate) comparisons: Vec<Vec<Comparison>>,
     pub(crate) thresholds: Thresholds,
-    /// What its charts are drawn on.
+    /// Sheet that the charts are drawn on.
     pub(crate) sheet: Sheet,
-    /// Of each cell, in the order of [`Study::arm_cells`].
+    /// Waiting of each cell, in the order of [`Study::arm_cells`].
     waiting: Vec<Option<Waiting>>,
 }
 

@@ -43,13 +43,13 @@ use std::num::NonZeroU32;
 /// A predicted step of a worker, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// What it computes.
+    /// Computing of the step, by its passes.
     pub passes: PassTimes,
     /// The term of the model for communication, before any of it is hidden behind computing. That of `ps-sync` has the servers' update in it,
     /// that of `easgd-sync` the centre's, that of `slowmo` the outer one; with a schedule of layers, that of `ps-sync` has all of the time from when a
     /// gradient leaves until the weights are there.
     pub communication: f64,
-    /// All of it.
+    /// Length of the whole step.
     pub step: f64,
     /// The equations that it follows, in words.
     pub equation: &'static str,
@@ -161,7 +161,8 @@ pub(crate) mod tests {
 
     #[test]
     fn one_bucket_is_what_the_equation_for_all_layers_says() {
-        let (single, fixed) = (step(Schedule::Single), step(Schedule::Fixed { bytes: u64::MAX }));
+        let single = step(Schedule::Single);
+        let fixed = step(Schedule::Fixed { bytes: u64::MAX });
         assert!((single.step - fixed.step).abs() < 1e-12, "{single:?} {fixed:?}");
         assert!((single.communication - fixed.communication).abs() < 1e-12);
     }
@@ -171,7 +172,9 @@ pub(crate) mod tests {
         let spec = spec(Schedule::PerLayer);
         let layers = spec.model.weighted_layers();
         let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
-        let (mut finished, mut free, mut sent) = (0.01, 0.0_f64, 0.0);
+        let mut finished = 0.01;
+        let mut free = 0.0_f64;
+        let mut sent = 0.0;
         for layer in layers.iter().rev() {
             finished += 0.02 * layer.flops as f64 / flops;
             // A ring of four: six messages in a row, one and a half times the bytes.
@@ -189,7 +192,8 @@ pub(crate) mod tests {
         let mut spec = spec(Schedule::PerLayer);
         let Model::Layers(model) = &mut spec.model else { panic!("it is layers") };
         model.layers.iter_mut().for_each(|layer| layer.flops = 0);
-        let (mut finished, mut free) = (0.01, 0.0_f64);
+        let mut finished = 0.01;
+        let mut free = 0.0_f64;
         for layer in spec.model.weighted_layers().iter().rev() {
             finished += 0.02 / 3.0;
             free = free.max(finished) + 6e-3 + 1.5e-8 * 4.0 * layer.size() as f64;
@@ -207,7 +211,8 @@ pub(crate) mod tests {
         let layers = spec.model.weighted_layers();
         let flops: f64 = layers.iter().map(|layer| layer.flops as f64).sum();
         // Four pieces of 10 and 20 ms between them, a quarter of them last.
-        let (mut finished, mut free) = (0.01 + 0.02 * 0.75, 0.0_f64);
+        let mut finished = 0.01 + 0.02 * 0.75;
+        let mut free = 0.0_f64;
         for layer in layers.iter().rev() {
             finished += 0.02 / 4.0 * layer.flops as f64 / flops;
             free = free.max(finished) + 6e-3 + 1.5e-8 * 4.0 * layer.size() as f64;

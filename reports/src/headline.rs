@@ -13,7 +13,7 @@ use comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use recipe::Metric;
 use store::{RunRow, RunState};
 
-/// Plain text.
+/// Headline of the page, in plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
     let judged = findings.study.conditions.iter().flat_map(|c| &c.cells).any(|e| !e.runs.is_empty());
     if !judged && search::is_in_vain(findings.rows()) {
@@ -122,7 +122,8 @@ fn leader(findings: &Findings) -> String {
         (_, true) => format!("{} are faster, but worse in quality. ", listed(&names)),
         (_, false) => format!("{} had less time on average, but lost quality. ", listed(&names)),
     };
-    let (lead, time) = (name(first.cell), &first.words);
+    let lead = name(first.cell);
+    let time = &first.words;
     let average = if open.is_empty() { "" } else { " on average" };
     match condition.measure() {
         SpeedMeasure::StepTime => {
@@ -145,7 +146,7 @@ fn few<'n>(names: &[&'n str]) -> Vec<std::borrow::Cow<'n, str>> {
     said
 }
 
-/// What an arm's grade makes of it; `{}` is the baseline with the smallest effect that matters.
+/// Words for an arm of this grade; they name the baseline or the smallest effect that matters.
 fn grade_words(findings: &Findings, grade: Grade) -> String {
     let base = findings.study.arm_name(findings.study.baseline);
     let effect = whole_percent(findings.thresholds.min_effect);
@@ -163,7 +164,7 @@ fn grade_words(findings: &Findings, grade: Grade) -> String {
     }
 }
 
-/// What speaks against the arms of a grade, beside the grade itself.
+/// Objection to an arm, beside its grade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caveat {
     Quality(&'static str),
@@ -172,13 +173,15 @@ enum Caveat {
 }
 
 impl Caveat {
-    /// What speaks against the baseline, which has no comparison.
+    /// Objections to the baseline, which has no comparison.
     fn of_baseline(condition: &Condition, baseline: usize) -> Vec<Self> {
         condition.cell(baseline).map_or_else(Vec::new, |cell| Self::of_runs(condition, cell))
     }
 
     fn of_runs(condition: &Condition, cell: &ArmCell) -> Vec<Self> {
-        let (reached, diverged, runs) = (cell.reached(), cell.diverged(), cell.runs.len());
+        let reached = cell.reached();
+        let diverged = cell.diverged();
+        let runs = cell.runs.len();
         let mut found = Vec::new();
         if condition.target.is_some() && reached < runs {
             found.push(Self::Missed { reached, runs });

@@ -67,7 +67,7 @@ use store::{Course, SpanRow, SweepRows};
 /// The number of equal stretches that a run's time is divided into where the page shows its course.
 pub const STRETCHES: usize = 120;
 
-/// What a page shows of the steps of one run.
+/// Steps of one run, as the page shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     /// The spans of its timeline.
@@ -106,7 +106,7 @@ pub struct Options {
 /// A self-contained HTML file, and what lies beside it.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The whole file.
+    /// Text of the whole file.
     pub html: String,
     /// Sentences for the user who makes the page.
     pub warnings: Vec<String>,

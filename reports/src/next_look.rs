@@ -14,7 +14,7 @@ pub fn made(rows: &SweepRows) -> usize {
     search::due(rows).filter(|run| run.repeat < under_way && run.state != RunState::NotNeeded).count()
 }
 
-/// What several looks mean for claims; `None` of a fixed number of repeats.
+/// Effect of several looks on claims, in words; `None` of a fixed number of repeats.
 pub fn looks_in_words(plan: &Plan) -> Option<String> {
     let looks = plan.looks.as_slice();
     let together = whole_percent(plan.report.confidence).replace('\u{a0}', " ");

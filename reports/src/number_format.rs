@@ -66,7 +66,7 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// A whole number.
+/// A whole number, with spaces between thousands from five digits on.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
@@ -88,7 +88,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}\u{a0}%", fixed(value, decimals))
 }
 
-/// A ratio: `1.31×`.
+/// A ratio with the sign of a factor: `1.31×`.
 pub(crate) fn times(ratio: f64) -> String {
     let most = if ratio >= 0.1 { 2 } else { 4 };
     let decimals = decimals_of(ratio).min(most);
@@ -98,7 +98,7 @@ pub(crate) fn times(ratio: f64) -> String {
 /// The unit that a column or an axis of one kind of values is shown in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Unit {
-    /// What follows the number; empty for bare numbers.
+    /// Text behind the number; empty for bare numbers.
     pub(crate) name: &'static str,
     /// How many of it a base unit is.
     pub(crate) factor: f64,

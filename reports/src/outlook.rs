@@ -1,4 +1,4 @@
-//! What a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
+//! Differences that a sweep can show, said before it is run: from its repeats, its comparisons and its evaluations.
 
 use crate::number_format;
 use crate::verdict::whole_percent;

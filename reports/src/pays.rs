@@ -150,7 +150,7 @@ impl Pays<'_, '_> {
         }
     }
 
-    /// What it uses beside one worker, of machines where it has more of these, else of ranks.
+    /// Cost beside that of one worker, in words: in time of machines where it has more of these, else of ranks.
     fn cost_words(&self) -> String {
         let [own, control] = [self.cell.usage, self.control.usage];
         let resource = if own.machines == control.machines { Resource::Ranks } else { Resource::Machines };
@@ -176,7 +176,8 @@ impl Pays<'_, '_> {
 fn time_words(speed: Estimate, aim: Option<&str>, one: &str) -> String {
     let is_faster = speed.value >= 1.0;
     let ratio = if is_faster { speed } else { speed.map(f64::recip) };
-    let (times, interval) = (ratio_number(ratio), raw_interval(ratio));
+    let times = ratio_number(ratio);
+    let interval = raw_interval(ratio);
     match (aim, is_faster) {
         (Some(aim), true) => format!("reached {aim} {times} as soon as {one}{interval}"),
         (Some(aim), false) => format!("needed {times} as long to {aim} as {one}{interval}"),
@@ -185,7 +186,7 @@ fn time_words(speed: Estimate, aim: Option<&str>, one: &str) -> String {
     }
 }
 
-/// What follows for the question.
+/// Conclusion whether distributing pays, by the grade.
 fn pays_words(grade: Grade, min_effect: f64) -> String {
     let effect = whole_percent(min_effect);
     match grade {

@@ -12,12 +12,12 @@ use store::SweepRows;
 /// Replaces what was removed.
 const GONE: &str = "…";
 
-/// What pages can leave out.
+/// Names and paths that pages can leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Withheld {
-    /// Names of machines.
+    /// Names of machines, which get aliases.
     Hosts,
-    /// Names of users.
+    /// Names of users, before an `@` or in the path of a home folder.
     Users,
     /// Absolute paths but their last part.
     Paths,
@@ -112,8 +112,9 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     count
 }
 
-/// What arms, conditions, axes and tags are called: names, in which that of a machine, a user or a path may be a part. Names that
-/// differ still do so afterwards: arms and conditions are told apart by them. Returns the number of those that changed.
+/// Changes the names of arms, conditions, axes and tags, in which that of a machine, a user or a path may be a part.
+/// Names that differ still do so afterwards: arms and conditions are told apart by them. Returns the number of those
+/// that changed.
 fn each_label(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
     let plan = &mut rows.plan;
     let name = change(&plan.name);
@@ -172,7 +173,7 @@ fn without_names(text: &str, names: &[Alias], word: fn(char) -> bool) -> String 
     text
 }
 
-/// `ada@gpu-1` and `/home/ada`.
+/// The text without names of users: without the `ada` of `ada@gpu-1` and of `/home/ada`.
 fn without_users(text: &str) -> String {
     let mut changed = String::new();
     let mut pieces = text.split('@').peekable();

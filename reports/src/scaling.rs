@@ -48,9 +48,9 @@ impl OnWorkers {
 pub(crate) struct ArmScaling {
     /// Index of the arm.
     pub(crate) arm: usize,
-    /// By their workers.
+    /// Points in the order of their numbers of workers.
     pub(crate) points: Vec<OnWorkers>,
-    /// Of the time of a sample; `None` for too few points.
+    /// Fit of the time of a sample; `None` for too few points.
     pub(crate) fit: Option<Amdahl>,
 }
 
@@ -74,7 +74,7 @@ impl ArmScaling {
         workers / f64::from(self.points[0].workers)
     }
 
-    /// What of the ideal speed-up is left.
+    /// Share of the ideal speed-up that is left.
     pub(crate) fn efficiency(&self, point: &OnWorkers) -> f64 {
         self.speed_up(point) / self.ideal(f64::from(point.workers))
     }
@@ -83,9 +83,9 @@ impl ArmScaling {
 /// Which batch stayed the same while workers were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Strong scaling.
+    /// Strong scaling, with this batch of all workers.
     GlobalBatch(u32),
-    /// Weak scaling.
+    /// Weak scaling, with this batch of each worker.
     WorkerBatch(u32),
     Neither,
 }

@@ -103,7 +103,7 @@ fn varies(column: &Column) -> bool {
     column.cells.iter().any(|cell| cell.text != column.cells[0].text)
 }
 
-/// What each arm found for itself; `None` without a search.
+/// Column of the setting that each arm found for itself; `None` without a search.
 fn setting_column(findings: &Findings, condition: &Condition) -> Option<Column> {
     let search = findings.rows().plan.search.as_ref()?;
     let cells = per_entry(condition, |cell| {

@@ -12,7 +12,7 @@ use store::SweepRows;
 /// Where the files of a sweep are, relative to the index.
 #[derive(Clone, Debug, Serialize)]
 pub struct SiteLinks {
-    /// An HTML file.
+    /// Page of the sweep, an HTML file.
     pub page: String,
     /// Its runs as CSV.
     pub runs: String,
@@ -160,7 +160,8 @@ mod tests {
         rows.nodes[0].host = "<i>host</i>".to_owned();
         rows.annotations.note = "<u>note</u>".to_owned();
         let cards = [card(&rows)];
-        let (index, feed) = (index(&cards, "bakeoff").unwrap(), feed(&cards).unwrap());
+        let index = index(&cards, "bakeoff").unwrap();
+        let feed = feed(&cards).unwrap();
         for text in [&index, &feed] {
             assert!(text.contains("&lt;script&gt;alert(1)"));
             for hostile in ["<script>alert", "<img src=x", "<b>arm", "<i>host", "<u>note"] {

@@ -27,7 +27,7 @@ impl Histogram {
         *self.0.entry(staleness).or_default() += count;
     }
 
-    /// Number of gradients.
+    /// Number of gradients of any staleness.
     pub(crate) fn total(&self) -> u64 {
         self.0.values().sum()
     }

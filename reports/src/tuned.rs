@@ -26,7 +26,7 @@ pub(crate) struct Tuned {
     repeats: u32,
 }
 
-/// What an arm has chosen under a condition.
+/// Setting that an arm has chosen under a condition.
 pub(crate) struct Choice {
     pub(crate) arm: usize,
     /// The axes that are not searched over, in words.
@@ -122,7 +122,7 @@ impl Tuned {
     }
 }
 
-/// `lr=0.2 momentum=0.9`.
+/// Values of a setting in words: `lr=0.2 momentum=0.9`.
 pub fn setting_words(values: &[AxisValue]) -> String {
     let word = |value: &AxisValue| format!("{}={}", value.short(), value.text);
     values.iter().map(word).collect::<Vec<_>>().join(" ")

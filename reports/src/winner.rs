@@ -139,7 +139,8 @@ pub(crate) fn winner_by(
     let all: Vec<Vec<Rival>> = sound.iter().map(compared).collect();
     let ahead = |rivals: &&Vec<Rival>| rivals.iter().all(|rival| !rival.grade.is_slower());
     let place = all.iter().position(|rivals| ahead(&rivals)).unwrap_or(0);
-    let (first, rivals) = (sound.get(place)?, all.get(place)?);
+    let first = sound.get(place)?;
+    let rivals = all.get(place)?;
     let grades: Vec<Grade> = rivals.iter().map(|rival| rival.grade).collect();
     let sure: Option<Vec<f64>> = rivals.iter().map(|rival| rival.sure).collect();
     Some(Winner {

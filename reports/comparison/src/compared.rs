@@ -11,7 +11,7 @@ pub struct Compared<'a> {
     pub study: Study<'a>,
     /// For each condition, in its order, the arms other than the baseline.
     pub comparisons: Vec<Vec<Comparison>>,
-    /// What they are graded by.
+    /// Thresholds that the comparisons are graded by.
     pub thresholds: Thresholds,
 }
 

@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no arm is called `{name}`; the sweep has {}", .known.join(", "))]
 pub struct UnknownBaseline {
-    /// The requested baseline.
+    /// Name of the requested baseline.
     pub name: String,
-    /// The arms of the plan.
+    /// Names of the arms of the plan.
     pub known: Vec<String>,
 }

@@ -40,11 +40,11 @@ pub struct NoiseFloor {
 /// An estimate with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Range {
-    /// The estimate.
+    /// Estimated value, in the same unit as both ends.
     pub value: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -119,7 +119,8 @@ pub fn smallest_in_deviations(repeats: u32, confidence: f64) -> Option<f64> {
         let found = |limit: &f64| normal.sf(limit - noncentrality) + normal.cdf(-limit - noncentrality);
         limits.iter().map(found).sum::<f64>() / POINTS as f64
     };
-    let (mut low, mut high) = (0.0, 1.0);
+    let mut low = 0.0;
+    let mut high = 1.0;
     while power(high) < POWER {
         high *= 2.0;
     }

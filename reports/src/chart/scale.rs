@@ -19,7 +19,7 @@ pub(crate) struct Scale {
     high: f64,
     from: f64,
     to: f64,
-    /// What tick labels are multiplied by, for units.
+    /// Factor from a value to the number on a tick label, whose unit may be another.
     factor: f64,
     stretch: Stretch,
 }

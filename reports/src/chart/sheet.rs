@@ -1,4 +1,4 @@
-//! What a chart is drawn on: the page, or a figure of its own for print.
+//! Sheets that charts are drawn on: the page, or a figure of its own for print.
 
 use super::{Area, Table, WIDTH};
 

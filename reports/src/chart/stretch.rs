@@ -23,7 +23,7 @@ impl Stretch {
         }
     }
 
-    /// What the page's script knows it by.
+    /// Name by which the page's script knows the stretch.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",

@@ -25,20 +25,20 @@ const NOT_IN_TURN: &str = "The sweeps were not measured in turn: what changed on
 pub struct Changes {
     /// One for each arm and condition that a sweep shares with the one before.
     pub rows: Vec<SweepChange>,
-    /// What limits the comparison, or makes it impossible, a sentence each.
+    /// Limits of the comparison, or reasons why there is none, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// One arm under one condition, in a sweep and in the one before.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepChange {
-    /// Arm and condition.
+    /// Name of the arm, and its condition.
     pub label: String,
-    /// The earlier sweep.
+    /// Name of the earlier sweep.
     pub before: String,
-    /// The later one.
+    /// Name of the later sweep.
     pub now: String,
-    /// What the times are of: `time to the target`.
+    /// Quantity that the times are of: `time to the target`.
     pub measure: &'static str,
     /// Mean of all runs of the earlier sweep, and of the later one: `18.2 s`. A dash where it is not known.
     pub times: [String; 2],
@@ -50,7 +50,7 @@ pub struct SweepChange {
     pub class: &'static str,
     /// The grade in words.
     pub grade: String,
-    /// What it became, for the sentence above the table; `None` where nothing is known to have changed by as much as matters.
+    /// Kind of the change, for the sentence above the table; `None` where no change by as much as matters is known.
     pub became: Option<Became>,
     /// Whether the recipes differ in a setting of the arm that is not in its condition.
     pub is_set_otherwise: bool,
@@ -90,7 +90,7 @@ impl Became {
         Self::Able,
     ];
 
-    /// What stands before the arms.
+    /// Words that stand before the arms in the sentence.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Slower => "Became slower",

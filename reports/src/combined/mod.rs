@@ -24,11 +24,11 @@ use store::SweepRows;
 pub struct Combined {
     /// The sweep that stands for all.
     pub rows: SweepRows,
-    /// What each sweep is called, oldest first: its own tag, or when it began.
+    /// Name of each sweep, oldest first: a tag of its own, else when it began, else its id.
     pub names: Vec<String>,
     /// How each arm changed from sweep to sweep; nothing where the sweeps have no arm in common.
     pub changes: Option<Changes>,
-    /// What else differs between the sweeps, a sentence each.
+    /// Other differences between the sweeps, a sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum CombineError {
     /// Two selections of one sweep.
     #[error("two of the selections are runs of the sweep {sweep}")]
     SameSweep {
-        /// Its id.
+        /// Id of the sweep.
         sweep: String,
     },
     /// A condition under which arms of different sweeps cannot be compared.
@@ -168,7 +168,8 @@ fn listed(sides: &[Side<'_>]) -> String {
 /// The sweeps with a measurement of their own, oldest first, and a remark on those whose runs are all of earlier ones.
 fn measured_here(sweeps: Vec<SweepRows>) -> (Vec<SweepRows>, Option<String>) {
     let mut seen = BTreeSet::new();
-    let (mut own, mut others) = (Vec::new(), Vec::new());
+    let mut own = Vec::new();
+    let mut others = Vec::new();
     for rows in sweeps {
         let marks: Vec<_> = rows.runs.iter().filter_map(mark).collect();
         if !marks.is_empty() && marks.iter().all(|mark| seen.contains(mark)) {

@@ -1,4 +1,4 @@
-//! What the sweeps of a page are called: short, without a space, and each differently.
+//! Names of the sweeps of a page: short, without a space, and each different.
 
 use crate::calendar;
 use std::collections::{BTreeMap, BTreeSet};

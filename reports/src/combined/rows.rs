@@ -124,7 +124,7 @@ fn shared_axes(sides: &[Side<'_>]) -> BTreeSet<String> {
     all.fold(first, |shared, own| shared.intersection(&own).cloned().collect())
 }
 
-/// What the cells of all sides have in common.
+/// Frame that the cells of all sides fit into: their arms, shared axes and conditions.
 struct Frame {
     arms: Vec<(ArmKey, Arm)>,
     /// Paths of the axes that every side has.

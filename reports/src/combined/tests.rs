@@ -51,7 +51,8 @@ fn sweeps_of_the_same_arms_are_conditions_with_their_own_ratios() {
     assert_eq!(all.rows.plan.cells.len(), 8);
     assert_eq!(all.rows.runs.len(), 2 * first.runs.len());
     for (place, run) in all.rows.runs.iter().enumerate() {
-        let (planned, cell) = (all.rows.plan.runs[place], &all.rows.plan.cells[run.cell]);
+        let planned = all.rows.plan.runs[place];
+        let cell = &all.rows.plan.cells[run.cell];
         assert_eq!((run.index, planned.cell, planned.seed), (place, run.cell, run.seed));
         let later = usize::from(run.id.ends_with("-7"));
         assert_eq!((&cell.axes[0].path[..], &cell.axes[0].text), ("sweep", &all.names[later]));

@@ -15,9 +15,9 @@ const EMBEDDED: usize = 512 << 10;
 /// A file for the folder beside the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataFile {
-    /// Its name in the folder.
+    /// Name of the file in the folder.
     pub name: String,
-    /// CSV.
+    /// Whole text of the file, as CSV.
     pub text: String,
 }
 
@@ -180,7 +180,8 @@ mod tests {
         let rank = record::Rank(0);
         attempt.staleness.push(store::StalenessRow { server: rank, worker: rank, staleness: 0, count: 1 });
         attempt.averagings.push(store::AveragingRow { rank, peer: rank, count: 1 });
-        let (bytes, time) = (1, record::Nanos(1));
+        let bytes = 1;
+        let time = record::Nanos(1);
         attempt.transfers =
             vec![store::TransferRow { from: rank, to: rank, bytes, time, cut_bytes: 0, cut_time: time }];
         let findings = Findings::of(&rows, &Options::default()).unwrap();

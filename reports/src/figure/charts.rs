@@ -54,7 +54,7 @@ fn named<'a, T>(name: &'a str, shown: &'a T) -> BTreeMap<&'a str, &'a T> {
     BTreeMap::from([(name, shown)])
 }
 
-/// What the template of curves shows.
+/// Variables of the template of curves.
 #[derive(Serialize)]
 struct Alone<'a> {
     figure: &'a Figure,
@@ -82,7 +82,8 @@ fn winners(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
         return Ok(Some(single(&lines.figure, caption, legend, drawn)));
     }
     let Some(first) = found.maps.first() else { return Ok(None) };
-    let (title, mut table) = (first.figure.title.clone(), first.figure.table.clone());
+    let title = first.figure.title.clone();
+    let mut table = first.figure.table.clone();
     let several = found.maps.len() > 1;
     if several {
         table = Table { rows: Vec::new(), ..table };
@@ -185,7 +186,8 @@ fn several(
 ) -> Option<Drawing> {
     let (_, first, _) = found.first()?;
     let mut table = Table { columns: first.table.columns.clone(), ..Table::default() };
-    let (mut charts, mut said) = (Vec::new(), Vec::new());
+    let mut charts = Vec::new();
+    let mut said = Vec::new();
     let together = found.len() == 1;
     for (name, figure, drawn) in found {
         table.rows.extend(figure.table.rows.iter().cloned());
@@ -241,7 +243,8 @@ fn curves(
 fn search_of(findings: &Findings) -> Result<Option<Drawing>, FigureError> {
     let Some(found) = search::Section::of(findings) else { return Ok(None) };
     let mut table = Table::default();
-    let (mut charts, mut said) = (Vec::new(), Vec::new());
+    let mut charts = Vec::new();
+    let mut said = Vec::new();
     for one in &found.charts {
         let figure = &one.figure;
         table.columns = [&["search of".to_owned()], figure.table.columns.as_slice()].concat();

@@ -23,13 +23,13 @@ pub(super) struct Drawing {
 pub(super) struct Chart {
     /// Id of the section that the page's style sheet knows it by; empty where that is of no account.
     pub(super) section: &'static str,
-    /// Above it; empty where the figure has one chart.
+    /// Heading above the chart; empty where the figure has one chart.
     pub(super) name: String,
-    /// With classes.
+    /// SVG text whose parts have classes in place of styles.
     pub(super) svg: String,
 }
 
-/// Between two charts.
+/// Distance between two charts, in units of the figure.
 const GAP: f64 = 14.0;
 
 /// Room for the name of a chart.
@@ -42,7 +42,7 @@ const PAIRED: f64 = 330.0;
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) svg: String,
-    /// Millimetres.
+    /// Height on paper, in millimetres.
     pub(super) height: f64,
     /// How much its letters had to shrink for it to fit.
     pub(super) scale: f64,
@@ -53,7 +53,7 @@ pub(super) struct Text {
 struct View<'a> {
     width: String,
     height: String,
-    /// Width on paper.
+    /// Width on paper, in millimetres.
     millimetres: String,
     /// Height on paper, in millimetres.
     high: String,
@@ -75,7 +75,7 @@ struct Placed<'a> {
     svg: &'a str,
 }
 
-/// What the charts of a figure are drawn on.
+/// Sheet of each chart of a figure: half as wide where two charts stand side by side.
 pub(super) fn sheet(name: FigureName, width: f64) -> Sheet {
     let half = (width - GAP) / 2.0;
     let paired = name == FigureName::Scaling && half >= PAIRED;

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(super) enum Sample {
     /// An arm's line with its mark.
     Line,
-    /// An arm's mark.
+    /// An arm's mark, without its line.
     Mark,
     /// An area that an arm won, with its hatch and its mark.
     Won,
@@ -63,19 +63,20 @@ pub(super) struct Item {
     text_x: String,
 }
 
-/// Between two baselines.
+/// Distance between the baselines of two rows.
 const ROW: f64 = 18.0;
 
 /// Width of a letter on average; names are rarely wider.
 const LETTER: f64 = 6.5;
 
-/// Between an entry and the next one.
+/// Distance between an entry and the next one in its row.
 const GAP: f64 = 16.0;
 
 impl Legend {
     /// As many entries in a row as fit into `width`.
     pub(super) fn of(entries: &[LegendEntry], width: f64) -> Self {
-        let (mut x, mut y) = (0.0, 10.0);
+        let mut x = 0.0;
+        let mut y = 10.0;
         let mut items = Vec::new();
         for entry in entries {
             let beside = entry.sample.width();

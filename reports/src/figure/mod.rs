@@ -31,13 +31,13 @@ const POINT: f64 = 25.4 / 72.0;
 /// How a figure looks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureStyle {
-    /// Width in millimetres.
+    /// Width of the figure in millimetres.
     pub width: f64,
     /// Height of a letter in points.
     pub letter: f64,
     /// Families of the letters, the first that is there is taken: `Helvetica, Arial, sans-serif`.
     pub font: String,
-    /// Its colours.
+    /// Palette that the figure is coloured with.
     pub palette: Palette,
     /// Horizontal axis of a chart that the page shows over several, or a part of its name; the first if it is empty.
     pub by: String,
@@ -50,7 +50,7 @@ pub struct FigureStyle {
 pub struct DrawnFigure {
     /// `None` for a figure that is only a table.
     pub chart: Option<DrawnChart>,
-    /// What it shows and finds, for a caption.
+    /// Subject and finding of the figure, for a caption.
     pub caption: String,
     /// Its numbers in LaTeX, with the rules of the package `booktabs`.
     pub latex: String,
@@ -65,7 +65,7 @@ pub struct DrawnChart {
     pub svg: String,
     /// Height of a letter in points; less than what was asked for if the chart needed more width.
     pub letter: f64,
-    /// Millimetres.
+    /// Height of the chart in millimetres.
     pub height: f64,
 }
 
@@ -78,43 +78,43 @@ pub enum FigureError {
     /// The page of these runs does not have it.
     #[error("the page of these runs has no figure `{name}`; it has {}", .known.join(", "))]
     Absent {
-        /// The figure.
+        /// Figure that was asked for.
         name: FigureName,
-        /// Those that it has.
+        /// Names of the figures that the page has.
         known: Vec<String>,
     },
     /// It shows one condition, and the runs have several.
     #[error("`{name}` shows one condition, and these runs have {}: {}", .conditions.len(), few(.conditions))]
     SeveralConditions {
-        /// The figure.
+        /// Figure that was asked for.
         name: FigureName,
-        /// Their names.
+        /// Names of the conditions.
         conditions: Vec<String>,
     },
     /// An axis that the chart does not have.
     #[error("`{name}` has no {what} `{value}`; it has {}", .known.join(", "))]
     NoSuchAxis {
-        /// The figure.
+        /// Figure that was asked for.
         name: FigureName,
-        /// `axis` or `scale`.
+        /// Kind of what was asked for: `axis` or `scale`.
         what: &'static str,
-        /// What was asked for.
+        /// Name of the axis or scale that was asked for.
         value: String,
-        /// What there is.
+        /// Names of those that the chart has.
         known: Vec<String>,
     },
     /// A sheet on which nothing can be read.
     #[error("a figure of {width} mm in letters of {letter} pt has no room for a chart")]
     TooNarrow {
-        /// Millimetres.
+        /// Width of the figure in millimetres.
         width: f64,
-        /// Points.
+        /// Height of a letter in points.
         letter: f64,
     },
     /// A chart whose template gives it no width and height, which is a fault of this program.
     #[error("the chart's viewBox `{view}` is not four numbers")]
     NoSize {
-        /// What stands there.
+        /// Text of the `viewBox`.
         view: String,
     },
     /// A chart that is no XML, which is a fault of this program.

@@ -15,13 +15,13 @@ pub enum FigureName {
     Scaling,
     /// Steps and time per step, relative to the baseline.
     Plane,
-    /// Time and quality.
+    /// Time and final quality of every arm.
     Front,
     /// A metric over training.
     Accuracy,
     /// The training loss over training.
     Loss,
-    /// What each setting of a search came to.
+    /// Results of the settings of each search, rung by rung.
     Search,
     /// Phases of a step.
     Phases,
@@ -29,7 +29,7 @@ pub enum FigureName {
     Forecast,
     /// The arms with their results; a table.
     Scoreboard,
-    /// What reaching the target costs; a table.
+    /// Costs of reaching the target; a table.
     Cost,
 }
 
@@ -70,7 +70,7 @@ impl FigureName {
         }
     }
 
-    /// What it shows.
+    /// Subject of the figure in words, for lists of figures.
     pub fn words(self) -> &'static str {
         match self {
             Self::Winners => "which arm wins where: lines over one axis, maps over two",

@@ -14,7 +14,7 @@ const fn unit(name: &'static str, dimension: &'static str, size: f64) -> Unit {
     Unit { name, dimension, size }
 }
 
-/// What the page writes behind numbers.
+/// Units that the page writes behind numbers.
 const UNITS: [Unit; 14] = [
     unit("/s", "rate", 1.0),
     unit("µs", "time", 1e-6),
@@ -36,9 +36,9 @@ const UNITS: [Unit; 14] = [
 struct Quantity {
     number: String,
     unit: &'static Unit,
-    /// `[from, to]`.
+    /// Lower and upper end of the interval, in the unit of the number.
     interval: Option<[String; 2]>,
-    /// What stands around the number: `>`, `slower`.
+    /// Signs and words around the number: `>`, `slower`.
     remark: String,
 }
 

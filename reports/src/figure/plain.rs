@@ -70,7 +70,9 @@ pub(super) fn without_controls(svg: &str) -> String {
 /// The rules of a sheet, each with its selector and its declarations.
 fn rules(sheet: &str) -> Vec<(&str, &str)> {
     let mut rules = Vec::new();
-    let (mut begin, mut open, mut depth) = (0, 0, 0_usize);
+    let mut begin = 0;
+    let mut open = 0;
+    let mut depth = 0_usize;
     for (at, sign) in sheet.char_indices() {
         match sign {
             '{' => {
@@ -198,7 +200,7 @@ impl Writer<'_> {
         kept
     }
 
-    /// What the sheet says of a part.
+    /// Style that the sheet gives to a part; `above` are the custom properties of the parts around it.
     fn styled(&self, node: Node<'_, '_>, above: &BTreeMap<String, String>) -> Styled {
         let mut custom = above.clone();
         let mut said: BTreeMap<&'static str, &str> = BTreeMap::new();

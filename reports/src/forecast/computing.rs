@@ -3,10 +3,10 @@
 use recipe::{ComputeSplit, RunSpec, WeightedLayer};
 use std::borrow::Cow;
 
-/// What a worker computes in a step, in seconds.
+/// Computing of a worker in a step, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computing {
-    /// Forward pass, backward pass and update.
+    /// Forward pass, backward pass and update together.
     pub step: f64,
     /// How it is divided, if that was measured; else as the recipe gives it.
     pub passes: Option<Passes>,
@@ -15,11 +15,11 @@ pub struct Computing {
 /// How the computing of a step is divided, in any unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passes {
-    /// Not negative.
+    /// Part of the forward pass; not negative.
     pub forward: f64,
-    /// Of all layers together; not negative.
+    /// Part of the backward pass through all layers together; not negative.
     pub backward: f64,
-    /// Of the weights; not negative.
+    /// Part of the update of the weights; not negative.
     pub update: f64,
     /// How the backward pass is divided among the layers with weights, from the input on, in any unit. If empty, layers take time in
     /// the proportion of their arithmetic.
@@ -37,16 +37,16 @@ pub(super) struct LayerTimes {
 /// The phases of a worker's computing in a step, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTimes {
-    /// Of the whole batch, as the others.
+    /// Forward pass of the whole batch, as the other times.
     pub forward: f64,
-    /// Of all layers.
+    /// Backward pass through all layers.
     pub backward: f64,
-    /// Of the weights; zero where servers make it.
+    /// Update of the weights; zero where servers make it.
     pub update: f64,
 }
 
 impl PassTimes {
-    /// All of them.
+    /// Time of all passes together.
     pub fn sum(self) -> f64 {
         self.forward + self.backward + self.update
     }
@@ -58,7 +58,7 @@ impl Computing {
         Self { step: seconds, passes: None }
     }
 
-    /// Its phases.
+    /// Times of the passes, in the proportions that were measured, else in those of the recipe.
     pub(super) fn pass_times(&self, spec: &RunSpec) -> PassTimes {
         let passes = self.divided(spec, &spec.model.weighted_layers());
         let second = self.step / passes.whole();
@@ -119,7 +119,8 @@ impl Passes {
 /// The parts of a step's operations that the forward and the backward pass have: a third and two thirds unless layers are frozen.
 fn shares_of_passes(layers: &[WeightedLayer<'_>]) -> [f64; 2] {
     let sum = |of: fn(&WeightedLayer<'_>) -> u64| layers.iter().map(of).sum::<u64>() as f64;
-    let (forward, backward) = (sum(|layer| layer.flops), sum(|layer| layer.backward_flops));
+    let forward = sum(|layer| layer.flops);
+    let backward = sum(|layer| layer.backward_flops);
     let all = forward + backward;
     if all > 0.0 { [forward / all, backward / all] } else { [1.0 / 3.0, 2.0 / 3.0] }
 }

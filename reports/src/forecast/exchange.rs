@@ -1,4 +1,4 @@
-//! What the workers exchange in a step, by strategy, and whether they compute meanwhile.
+//! Exchanges of the workers in a step, by strategy, and whether they compute meanwhile.
 
 use super::layers::parts;
 use super::messages::{Sent, all_reduce_seconds, gradient, ring_in_pieces, servers, weights};
@@ -66,7 +66,8 @@ impl Exchange {
             }
             Strategy::PsSync => {
                 let servers = servers(spec)?;
-                let (gradient, weights) = (gradient(spec)?, weights(spec)?);
+                let gradient = gradient(spec)?;
+                let weights = weights(spec)?;
                 let coded = gradient as f64 / weights.max(1) as f64;
                 let served = elastic::servers(rates, workers, servers, coded, weights);
                 let after = served + update / f64::from(servers.get());
@@ -75,8 +76,8 @@ impl Exchange {
             Strategy::EasgdSync { variant, .. } => {
                 let tree = RootedTree::binomial(workers.get() as usize);
                 let parts = parts(spec)?;
-                let (served, message) =
-                    (tree.seconds_in_parts(rates, &parts), rates.message().time(weights(spec)?));
+                let served = tree.seconds_in_parts(rates, &parts);
+                let message = rates.message().time(weights(spec)?);
                 Ok(match variant {
                     SyncVariant::Master => {
                         // Worker 0's request is on its way while the sum is.

@@ -73,7 +73,7 @@ impl Groups<'_> {
         self.spec.model.weighted_layers().len()
     }
 
-    /// What a member of a group computes of these passes of all layers.
+    /// Part of `passes`, which are those of all layers, that a member of a group computes.
     fn divided(&self, passes: PassTimes, computing: &Computing) -> PassTimes {
         let LayerTimes { backward, .. } = computing.layers(self.spec, &self.spec.model.weighted_layers());
         let whole: f64 = backward.iter().sum();
@@ -178,7 +178,8 @@ impl Groups<'_> {
 
     /// Communication and length of a step with these passes.
     fn step(&self, passes: PassTimes, computing: &Computing) -> Result<(f64, f64), NoModel> {
-        let (compute, within) = (passes.sum(), self.within());
+        let compute = passes.sum();
+        let within = self.within();
         let sections = self.sections()?;
         let each: Vec<f64> = sections.iter().map(|section| self.alone(section)).collect();
         if let Some(every) = self.average_every {
@@ -266,7 +267,7 @@ impl Groups<'_> {
         present.map(|(layers, members)| Ok(Section { layers, time: self.time(members)? })).collect()
     }
 
-    /// What an average among these takes, by its bytes before coding.
+    /// Time of an average among `members` workers, by its bytes before coding.
     fn time(&self, members: NonZeroU32) -> Result<MessageTime, NoModel> {
         if members.get() == 1 {
             return Ok(MessageTime::Line(Linear::constant(0.0)));
@@ -284,7 +285,8 @@ impl Groups<'_> {
         // Vectors are coded up, and sums come down as they are. Of split layers, holders of all parts send at the same time, and the
         // sums of all but the last part leave while later vectors arrive. Without groups a sum comes down to one worker after the
         // other, so that they send one after the other the next time; groups wait for all of their members.
-        let (all, each) = (f64::from(self.workers.get()), f64::from(members.get()));
+        let all = f64::from(self.workers.get());
+        let each = f64::from(members.get());
         let both = if self.partition.parts() == 1 {
             elastic::vectors_of_servers(self.workers, servers, coded)
         } else {

@@ -77,7 +77,8 @@ pub(super) fn forecast(
     let LayerTimes { forward, backward, update } = computing.layers(spec, &layers);
     let profile = profile(forward, &layers, &backward)?;
     let of_layers = Layers { spec, rates, workers, update, profile };
-    let (passes, equation) = (computing.pass_times(spec), way.equation(spec.communication.schedule));
+    let passes = computing.pass_times(spec);
+    let equation = way.equation(spec.communication.schedule);
     let (passes, Seconds { communication, step }) = match way {
         Way::AllReduces => (passes, of_layers.all_reduces()?),
         Way::Pipeline => (passes, of_layers.pipeline(computing.step)?),
@@ -191,9 +192,10 @@ impl Layers<'_> {
         Ok(fitted(Fit::of, probes.into_iter()))
     }
 
-    /// What travels in these groups of layers.
+    /// Buckets in which these groups of layers travel, those of the last layers first.
     fn buckets(&self, grouping: &Grouping) -> Result<Vec<Bucket>, NoModel> {
-        let (servers, coded) = (servers(self.spec)?, self.coded()?);
+        let servers = servers(self.spec)?;
+        let coded = self.coded()?;
         // If messages took no time, each would leave when its gradient is computed.
         let line = self.line(grouping, MessageTime::Line(Linear::constant(0.0)))?;
         let mut end = self.spec.model.parameters();
@@ -207,9 +209,11 @@ impl Layers<'_> {
         Ok(buckets)
     }
 
-    /// What each of the servers, which hold nearly equal parts of the weights, has of these.
+    /// Parts of a bucket on the servers, which hold nearly equal parts of the weights. A server with none of it is left
+    /// out of the list.
     fn parts_of(&self, bucket: Range<usize>, servers: NonZeroU32, coded: f64) -> Vec<ServerShare> {
-        let (all, servers) = (self.spec.model.parameters(), servers.get() as usize);
+        let all = self.spec.model.parameters();
+        let servers = servers.get() as usize;
         // The first servers hold one weight more where they cannot be equal.
         let begin = |server: usize| server * (all / servers) + server.min(all % servers);
         let part = |server: usize| {

@@ -1,4 +1,4 @@
-//! What a run measured, for predictions of arms that did not run: its computing, and what its messages cost.
+//! Measurements of a run, for predictions of arms that did not run: its computing, and the costs of its messages.
 //!
 //! A plan of `merged` or `merged-exact` holds a + b M of the run's own messages and the time of each layer. Each row of MG-WFBP
 //! Table II is A alpha + B beta M with A and B of the collective and the number of workers, so that alpha = a / A and beta = b / B are
@@ -18,17 +18,17 @@ use record::{HeldCost, Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
 
-/// What one run measured.
+/// Measurements of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The mean over workers and steady steps. If the run made a plan, the layers' parts of the backward pass are those of the few
     /// steps that the plan is from. The reason where it is not that of other arms.
     pub computing: Result<Computing, NoModel>,
-    /// What messages cost; the reason where that is not known.
+    /// Rates of a link, from the costs of messages; the reason where they are not known.
     pub rates: Result<LinkRates, NoModel>,
 }
 
-/// What a run measured; `None` if it has no steady steps.
+/// Measurements of a run; `None` if it has no steady steps.
 pub fn measured(spec: &RunSpec, attempt: &AttemptRow) -> Option<Measured> {
     let shares = phase_shares::workers(attempt)?;
     let [forward, backward, update] =
@@ -215,7 +215,8 @@ mod tests {
         let passes = computing.passes.clone().unwrap();
         let workers = NonZeroU32::new(spec.cluster.workers()).unwrap();
         let message = message_cost(&spec, link, workers).unwrap();
-        let (mut finished, mut free) = (passes.forward, 0.0_f64);
+        let mut finished = passes.forward;
+        let mut free = 0.0_f64;
         for (bytes, time) in sizes.iter().zip(&times).rev() {
             finished += passes.backward * *time as f64 / times.iter().sum::<u64>() as f64;
             free = free.max(finished) + message.time(*bytes);

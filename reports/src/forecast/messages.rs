@@ -1,4 +1,4 @@
-//! What the messages of a run cost: its all-reduces, and the bytes of a gradient on the wire.
+//! Costs of the messages of a run: its all-reduces, and the bytes of a gradient on the wire.
 
 use super::{NoModel, no_model};
 use predict::all_reduce;
@@ -80,7 +80,7 @@ pub(super) fn ring_in_pieces(
     })
 }
 
-/// What the all-reduce of one of several vectors, one after the other, takes by its bytes before coding.
+/// Time of the all-reduce of one of several vectors, one after the other, by its bytes before coding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum MessageTime {
     /// a + b M.
@@ -144,8 +144,9 @@ pub(super) fn fitted(
     fit(&probes).map_or_else(|_| Linear::constant(mean()), |fit| fit.cost)
 }
 
-/// What the all-reduce of each of several vectors, one after the other, costs as a line in its bytes. Through a centre, and among a number of
-/// workers that is no power of two, the next one begins before the last one has ended everywhere, which no line has.
+/// Cost of the all-reduce of each of several vectors, one after the other, as a line in its bytes. Through a centre,
+/// and among a number of workers that is no power of two, the next one begins before the last one has ended everywhere,
+/// which no line has.
 pub(super) fn message_cost(spec: &RunSpec, rates: LinkRates, workers: NonZeroU32) -> Result<Linear, NoModel> {
     let collective = spec.communication.collective;
     let line: fn(LinkRates, NonZeroU32) -> Linear = match collective {

@@ -69,7 +69,7 @@ pub(crate) fn doubts(sides: [Side<'_>; 2], joined: &SweepRows) -> Vec<Doubt> {
     doubts
 }
 
-/// What decides how fast a machine is.
+/// Properties that decide how fast each machine is: processor, cores and memory.
 pub(crate) fn machines(rows: &SweepRows) -> BTreeSet<(&str, u32, u64)> {
     rows.nodes.iter().map(|node| (node.processor.as_str(), node.cores, node.memory)).collect()
 }

@@ -35,7 +35,7 @@ pub struct Joined {
     pub pairs: Vec<[usize; 2]>,
     /// Labels of the cells that one side alone has.
     pub alone: [Vec<String>; 2],
-    /// What else differs between the sides.
+    /// Other differences between the sides.
     pub doubts: Vec<Doubt>,
 }
 
@@ -65,7 +65,7 @@ pub enum JoinError {
     /// The same run on both sides.
     #[error("run {run} is on both sides")]
     SameRun {
-        /// Its id.
+        /// Id of the run.
         run: String,
     },
     /// A step is not the same work on both sides.
@@ -73,7 +73,7 @@ pub enum JoinError {
     OtherWork {
         /// The cell of the first side.
         label: String,
-        /// What differs: `global batch`, `model`, `data set`.
+        /// Setting that differs: `global batch`, `model`, `data set`.
         what: &'static str,
     },
     /// One side is after another target than the other.
@@ -97,7 +97,7 @@ fn listed(labels: &[String]) -> String {
     }
 }
 
-/// What arms are compared by.
+/// Time that arms are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedBy {
     /// The time to the target of the recipes, or the time of a step where they have none.
@@ -106,7 +106,7 @@ pub enum TimedBy {
     Step,
 }
 
-/// Joins two selections.
+/// Joins two selections into one sweep of two arms.
 ///
 /// # Errors
 /// Nothing in common, a run on both sides, different targets, or steps that are not the same work.
@@ -154,7 +154,7 @@ pub(crate) fn sorted(condition: &str) -> String {
     words.join(" ")
 }
 
-/// What the cells of one side are matched by.
+/// Keys of the cells of one side, in their order: a cell matches the one of the other side with the same key.
 fn keys(rows: &SweepRows, cells: &[usize], others: &[usize], other: &SweepRows) -> Vec<String> {
     if cells.len() == 1 && others.len() == 1 {
         return vec![String::new()];

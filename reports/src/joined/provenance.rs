@@ -28,7 +28,7 @@ pub(crate) fn merge(all: &mut SweepRows, sides: &[Side<'_>]) {
     origin(all, sides);
 }
 
-/// What users say of each side, with its name. The tags are those of sweeps, and this is none.
+/// Notes of all sides, each with the side's name. Tags belong to sweeps, and the joined rows are none.
 fn annotations(sides: &[Side<'_>]) -> Annotations {
     let noted = sides.iter().filter(|side| !side.rows.annotations.note.is_empty());
     let notes: Vec<String> =

@@ -97,7 +97,8 @@ fn arm(side: Side<'_>, pairs: &[[usize; 2]], number: usize) -> Arm {
     }
 }
 
-/// What tells a measurement from all others: no two attempts last the same number of nanoseconds, from the same second on. `None` before its end.
+/// Mark of a measurement: no two attempts last the same number of nanoseconds, from the same second on. `None` before
+/// the attempt has ended.
 pub(crate) fn mark(run: &RunRow) -> Option<(i64, u32, Option<Nanos>, Option<Nanos>)> {
     let attempt = run.attempt.as_ref().filter(|attempt| attempt.wall.is_some())?;
     Some((attempt.started, attempt.number, attempt.wall, attempt.training))

@@ -22,7 +22,7 @@ pub(crate) struct Point {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slope {
     pub(crate) value: f64,
-    /// Confidence interval.
+    /// Lower end of the confidence interval; `high` is the upper one.
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
@@ -49,7 +49,8 @@ pub(crate) fn slope(points: &[Point], confidence: f64) -> Option<Slope> {
         let x = own.iter().map(|(x, _)| x).sum::<f64>() / count;
         let y = own.iter().map(|(_, y)| y).sum::<f64>() / count;
         for (own_x, own_y) in own {
-            let (x, y) = (own_x - x, own_y - y);
+            let x = own_x - x;
+            let y = own_y - y;
             sums[0] += x * x;
             sums[1] += x * y;
             sums[2] += y * y;

@@ -1,4 +1,4 @@
-//! What the machine did beside the runs, in sentences: quiet, or what disturbed it.
+//! Load of the machine beside the runs, in sentences: quiet, or the disturbances.
 
 use super::spread::Spread;
 use crate::findings::Findings;
@@ -10,22 +10,23 @@ use record::{HostRecord, HostUse};
 use std::collections::{BTreeMap, BTreeSet};
 use store::AttemptRow;
 
-/// Of the cores' time. The counters behind it are good to a few percent in a run of a few seconds.
+/// Share of the cores' time that other processes may use. The counters behind it are good to a few percent in a run of
+/// a few seconds.
 pub(crate) const OTHERS: f64 = 0.05;
-/// Of the cores' time.
+/// Share of the cores' time that the hypervisor may take.
 pub(crate) const STEAL: f64 = 0.01;
-/// Of the time.
+/// Share of the time in which tasks may wait for memory.
 pub(crate) const MEMORY_PRESSURE: f64 = 0.01;
-/// By what the cores' mean frequency may differ between runs.
+/// Share by which the cores' mean frequency may differ between runs.
 pub(crate) const FREQUENCY: f64 = 0.05;
 /// The largest probability, over all arms and conditions together, that equal runs spread as much.
 pub(crate) const SPREAD_P: f64 = 0.01;
 
 /// The load of the machine while the judged runs were trained.
 pub(crate) struct Load {
-    /// What may have disturbed them, a sentence each without a full stop; empty if nothing did.
+    /// Possible disturbances, a sentence each without a full stop; empty if there are none.
     pub(crate) doubts: Vec<String>,
-    /// What speaks for a quiet machine.
+    /// Evidence of a quiet machine, for where there are no doubts.
     pub(crate) quiet: String,
 }
 
@@ -40,7 +41,8 @@ pub(crate) fn of(findings: &Findings) -> Option<Load> {
     let most = |of: fn(&HostUse) -> Option<f64>| -> Vec<f64> {
         known.iter().filter_map(|machines| machines.iter().filter_map(of).reduce(f64::max)).collect()
     };
-    let (others, steal) = (most(|used| Some(used.others)), most(|used| Some(used.steal)));
+    let others = most(|used| Some(used.others));
+    let steal = most(|used| Some(used.steal));
     let mut doubts = Vec::new();
     let limited = [
         ("other processes used", "of the cores", OTHERS, &others),
@@ -73,7 +75,7 @@ pub(crate) fn of(findings: &Findings) -> Option<Load> {
     Some(Load { doubts, quiet })
 }
 
-/// What each machine of an attempt did while its ranks trained.
+/// Use of each machine of an attempt while its ranks trained.
 pub(crate) fn uses(attempt: &AttemptRow) -> Vec<HostUse> {
     let machines = attempt.hosts.chunk_by(|left, right| left.node == right.node);
     machines.filter_map(|readings| HostUse::between(&readings.iter().collect::<Vec<&HostRecord>>())).collect()

@@ -1,4 +1,4 @@
-//! What the machine did to the numbers: other processes, the hypervisor, the order of the runs, and a drift.
+//! Effects of the machine on the numbers: other processes, the hypervisor, the order of the runs, and a drift.
 
 pub(crate) mod drift;
 pub(crate) mod load;

@@ -23,11 +23,11 @@ pub(crate) struct Turns {
 pub(crate) enum TurnKind {
     /// Runs of one of them are from an earlier sweep, and none of the other.
     ReusedOnOneSide {
-        /// The arm with such runs.
+        /// Index of the arm with such runs.
         arm: usize,
-        /// Their number.
+        /// Number of such runs.
         reused: usize,
-        /// The number of all judged runs of that arm.
+        /// Number of all judged runs of that arm.
         runs: usize,
     },
     /// One run of each.
@@ -58,7 +58,8 @@ pub(crate) fn worst(study: &Study) -> Option<Turns> {
         baseline.into_iter().flat_map(move |baseline| others.clone().filter_map(|cell| turns(baseline, cell)))
     });
     compared.max_by(|left, right| {
-        let (left, right) = (left.kind.place(), right.kind.place());
+        let left = left.kind.place();
+        let right = right.kind.place();
         left.0.cmp(&right.0).then(left.1.total_cmp(&right.1))
     })
 }
@@ -89,7 +90,8 @@ fn turns(baseline: &ArmCell, cell: &ArmCell) -> Option<Turns> {
 /// The repeats that both have, which the comparison pairs; all where they have none in common.
 fn common_repeats(left: &ArmCell, right: &ArmCell) -> BTreeSet<u32> {
     let of = |cell: &ArmCell| cell.runs.iter().map(|judged| judged.run.repeat).collect::<BTreeSet<u32>>();
-    let (left, right) = (of(left), of(right));
+    let left = of(left);
+    let right = of(right);
     let common: BTreeSet<u32> = left.intersection(&right).copied().collect();
     if common.is_empty() { left.union(&right).copied().collect() } else { common }
 }
@@ -117,7 +119,8 @@ pub(crate) fn planned_in_turn(study: &Study, arm: usize) -> bool {
             let own = plan.runs.iter().enumerate().filter(|(_, run)| run.cell == cell.index);
             own.map(|(place, _)| place as f64).collect()
         };
-        let (baseline, own) = (places(study.baseline), places(arm));
+        let baseline = places(study.baseline);
+        let own = places(arm);
         baseline.is_empty() || own.is_empty() || share_of_drift(&baseline, &own) < IN_TURN
     })
 }

@@ -23,7 +23,7 @@ pub(crate) struct Group<'a> {
     scores: Vec<Vec<Score>>,
 }
 
-/// What a run of a rung came to.
+/// Result of a run of a rung.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Score {
     /// The metric at its end.
@@ -144,14 +144,14 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// What a run of a trial came to instead of a value: `diverged`, or nothing.
+    /// State in which a run of a trial ended without a metric: `diverged`; `None` if it has one, or has not ended.
     pub(crate) fn state_of(&self, trial: &Trial, rung: u32) -> Option<&'static str> {
         let run = self.runs_of(trial.cell_in(rung)).first()?;
         let ended = !matches!(run.state, RunState::Pending | RunState::Running | RunState::NotNeeded);
         (ended && score(run, self.metric).is_none()).then(|| run.state.name())
     }
 
-    /// Number of rungs.
+    /// Number of rungs, without the training to the end.
     pub(crate) fn rungs(&self) -> u32 {
         self.search.rungs
     }

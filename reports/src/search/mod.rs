@@ -12,12 +12,12 @@ pub(crate) use group::{Group, Outcome};
 use std::collections::BTreeSet;
 use store::{RunRow, SweepRows};
 
-/// What a rung has shown of all searches.
+/// Result of a rung, of all searches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promotion {
     /// The cells of the next rung, or those that train to the end.
     pub needed: BTreeSet<usize>,
-    /// What each arm continues with under each condition, a line each.
+    /// Settings that each arm continues with under each condition, a line each.
     pub words: Vec<String>,
 }
 

@@ -40,7 +40,7 @@ fn each_arm_goes_on_with_its_own_best() {
     assert_eq!(last.words[1], "d-sync: lr=0.8 (92.0\u{a0}%) is the best of 3, and trains to the end");
 }
 
-/// What was given up in the first rung is not chosen, however good it would have been in the second.
+/// A setting that was given up in the first rung is not chosen, however good it would have been in the second.
 #[test]
 fn a_setting_that_was_given_up_stays_so() {
     let rows = searched(&RATES, 3, |_, rate, rung| match (rate, rung) {
@@ -66,7 +66,7 @@ fn what_diverged_or_failed_does_not_go_on() {
     }
     let last = promoted(&rows, 1).unwrap();
     assert_eq!(rates(&rows, &last.needed), [(0, 0.4), (1, 0.8)]);
-    // What diverged is a result; what failed is said.
+    // A setting that diverged is a result; one that failed is named.
     let told = &promoted(&rows, 0).unwrap().words;
     assert!(told[0].ends_with("; given up, because its run failed: lr=0.1"), "{}", told[0]);
     assert!(!told[1].contains("failed"), "{}", told[1]);

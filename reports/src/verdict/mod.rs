@@ -195,7 +195,8 @@ impl Writer<'_> {
     /// How likely it is that an arm as good as the baseline reaches the target so rarely, where that cannot be ruled out.
     fn chance_of_a_miss(&self, comparison: &Comparison) -> Option<String> {
         let base = self.base_cell().filter(|_| comparison.grade == Grade::DidNotReach)?;
-        let (own, other) = (self.cell.reached(), base.reached());
+        let own = self.cell.reached();
+        let other = base.reached();
         let p = statistics::fewer_by_chance(own, self.cell.runs.len(), other, base.runs.len());
         let open =
             other > own && p >= looks::level_of_each(self.thresholds.confidence, self.thresholds.looks);
@@ -239,7 +240,8 @@ impl Writer<'_> {
     fn amount(&self, measure: SpeedMeasure) -> Option<String> {
         let missed = self.cell.values(measure).iter().filter(|value| value.is_infinite()).count();
         let level = self.condition.level(self.cell, measure, self.thresholds.confidence)?;
-        let (estimate, count) = (level.estimate, level.runs);
+        let estimate = level.estimate;
+        let count = level.runs;
         let unit = Unit::of_seconds(estimate.value);
         let time = unit.supported(estimate.value, estimate.uncertainty());
         let aside = match estimate.interval {

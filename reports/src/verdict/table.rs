@@ -9,7 +9,7 @@ use comparison::{Comparison, Contrast, QualityGap};
 use recipe::AxisValue;
 use serde::Serialize;
 
-/// What the page says of one arm by one measure.
+/// Verdict on one arm by one measure, as on the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VerdictRow {
     /// As the plan names it.
@@ -42,13 +42,13 @@ pub struct VerdictRow {
     pub p: Option<f64>,
     /// Probability that the arm is faster, or slower, by more than the smallest effect that matters.
     pub sure: Option<f64>,
-    /// What the arm chose by its search, in the order of the plan's axes; empty without one.
+    /// Setting that the arm chose by its search, in the order of the plan's axes; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<AxisValue>,
-    /// What the baseline chose.
+    /// Setting that the baseline chose by its search; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub baseline_chosen: Vec<AxisValue>,
-    /// What the numbers do not say: equal weights, runs that missed the target or diverged. May be empty.
+    /// Remarks beside the numbers: equal weights, runs that missed the target or diverged. May be empty.
     pub note: String,
 }
 

@@ -162,7 +162,7 @@ fn a_winner_that_lost_quality_is_named_with_it() {
         said(&rows).0,
         "d-sync had the shortest steps, 8.78 ms. Faster than ps-sync by more than 5 %: d-sync and third (worse in quality)."
     );
-    // What matters is what the recipe says.
+    // The recipe says which difference matters.
     let mut lenient = rows.clone();
     lenient.plan.report.min_quality = 0.5;
     assert!(
@@ -222,7 +222,8 @@ fn a_few_misses_more_than_the_baseline_may_be_chance() {
     let words = "ps-sync reached it in 5 of 5 runs: by chance alone an arm that reaches it as often is as far behind with 8.33 %.";
     assert!(all.contains(words), "{all}");
     let ten = Sample { repeats: 10, ..Sample::duel() };
-    let (base, rare) = ([9.0; 10], [never, never, never, never, never, never, never, 9.0, 9.0, 9.0]);
+    let base = [9.0; 10];
+    let rare = [never, never, never, never, never, never, never, 9.0, 9.0, 9.0];
     let sure = said(&with_times(&ten, &[&base, &rare])).1.remove(1);
     assert!(!sure.contains("by chance alone"), "{sure}");
     let worse = beside(&[9.0, never, never, never, never]);

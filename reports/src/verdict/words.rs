@@ -32,7 +32,7 @@ pub(super) fn interval_words(ratio: Estimate) -> String {
     raw_interval(if ratio.value >= 1.0 { ratio } else { ratio.map(f64::recip) })
 }
 
-/// ` (0.89–1.41)`.
+/// Interval of a ratio, with a space before it: ` (0.89–1.41)`; empty without one.
 pub(crate) fn raw_interval(ratio: Estimate) -> String {
     let decimals = ratio_decimals(ratio);
     ratio.interval.map_or(String::new(), |(low, high)| format!(" ({})", range(low, high, 1.0, decimals)))
@@ -158,7 +158,7 @@ fn digits_rounded(value: f64, decimals: usize) -> f64 {
     (value * scale).round() / scale
 }
 
-/// `test accuracy`.
+/// Name of a metric on the page: `test accuracy`.
 pub(crate) fn metric_words(metric: Metric) -> String {
     metric.words()
 }

@@ -18,7 +18,7 @@ pub(crate) struct ArmLines {
     pub(crate) lines: Vec<ArmLine>,
 }
 
-/// An arm's line.
+/// Line of an arm, with the intervals and the marks of its values.
 #[derive(Debug, Serialize)]
 pub(crate) struct ArmLine {
     pub(crate) style: String,
@@ -107,7 +107,7 @@ fn stretch_words(values: &[f64]) -> &'static str {
     if spans_a_decade(values) { ", logarithmic" } else { "" }
 }
 
-/// What the arms of all conditions have: the time to the target only if every condition has one.
+/// Measure that the arms of all conditions have: the time to the target only if every condition has one.
 pub(crate) fn common_measure(findings: &Findings) -> SpeedMeasure {
     let all = findings.study.conditions.iter().all(|condition| condition.target.is_some());
     if all { SpeedMeasure::TimeToTarget } else { SpeedMeasure::StepTime }
@@ -148,7 +148,8 @@ impl AxisScale {
         let inside = area.left + 24.0..=area.right - 24.0;
         let scale = match &numbers {
             Some(numbers) => {
-                let (low, high) = (numbers[0], numbers[numbers.len() - 1]);
+                let low = numbers[0];
+                let high = numbers[numbers.len() - 1];
                 let scale = Scale::new(low..=high, inside, 1.0);
                 if spans_a_decade(numbers) { scale.stretched(Stretch::Logarithm) } else { scale }
             }

@@ -16,7 +16,6 @@ use store::{AttemptRow, LinkRow};
 /// Matrices on one page.
 const MOST_MATRICES: usize = 6;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Communication {
     pub(crate) table: Vec<TrafficRow>,
@@ -39,11 +38,11 @@ pub(crate) struct TrafficRow {
     pub(crate) total: String,
     pub(crate) messages: String,
     pub(crate) bandwidth: String,
-    /// Per step, while the compute lane did not compute.
+    /// Communication per step while the compute lane did not compute.
     pub(crate) exposed: String,
-    /// Per step, while it did.
+    /// Communication per step while it did.
     pub(crate) hidden: String,
-    /// Of all communication.
+    /// Share of all communication that is hidden.
     pub(crate) hidden_share: String,
     pub(crate) weights: String,
 }

@@ -94,7 +94,7 @@ fn standing(winner: &Winner) -> (&'static str, String) {
     }
 }
 
-/// What the first arm needed, and its ratio to the baseline, or that of the next arm where the baseline is first.
+/// Time of the first arm, and its ratio to the baseline, or to the next arm where the baseline is first.
 fn sentence(
     findings: &Findings,
     condition: &Condition,

@@ -1,4 +1,4 @@
-//! What reaching the target costs: in time of machines, in time of ranks, in money.
+//! Costs of reaching the target: in time of machines, in time of ranks, in money.
 
 mod words;
 

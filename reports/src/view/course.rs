@@ -36,9 +36,9 @@ pub(crate) struct Map {
     /// Height of a row.
     pub(crate) bar: String,
     pub(crate) levels: Vec<Level>,
-    /// Number of columns.
+    /// Number of columns, each a stretch of the run's time.
     pub(crate) stretches: usize,
-    /// What the shades mean, from the lightest to the darkest.
+    /// Meaning of the shades, from the lightest to the darkest.
     pub(crate) shades: Vec<Shade>,
 }
 
@@ -148,7 +148,7 @@ fn weight(level: usize) -> String {
     LEVELS.get(level).map_or(String::new(), |(_, weight)| format!("{weight:.2}"))
 }
 
-/// `1.25× to 1.5×`.
+/// Range of the ratios of a shade: `1.25× to 1.5×`.
 fn label(level: usize) -> String {
     let from = LEVELS.get(level).map_or(0.0, |(from, _)| *from);
     match LEVELS.get(level + 1) {
@@ -213,7 +213,8 @@ fn described(course: &Course, rows: &Rows) -> String {
                 String::new()
             };
             let has = if ranks[0] == ranks[1] { "has" } else { "have" };
-            let (name, share) = (name(*ranks), number_format::percent(*share));
+            let name = name(*ranks);
+            let share = number_format::percent(*share);
             said.push(format!(
                 "{name} {has} steps of {SLOW_RANK}× or more in {share} of the stretches{others}."
             ));

@@ -86,14 +86,14 @@ struct Canvas {
     axis: Axis,
     /// Whether the condition's target is one of this series.
     aims: bool,
-    /// Of each line.
+    /// Largest number of points of each line.
     points: usize,
     /// Whether marks have titles.
     titled: bool,
     grain: Grain,
 }
 
-/// What a panel shows.
+/// Content of a panel.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
     pub(crate) series: Series,
@@ -101,7 +101,7 @@ pub(crate) struct Choice {
     pub(crate) axis: usize,
     /// The index of a vertical axis of the series.
     pub(crate) rise: usize,
-    /// Of each line.
+    /// Largest number of points of each line.
     pub(crate) points: usize,
     pub(crate) sheet: Sheet,
 }
@@ -181,7 +181,8 @@ fn panel(condition: &Condition, choice: Choice, names: Names) -> Panel {
     let labels = [axis.label(x_unit), format!("{}{unit}{}", series.words(), rise.aside())];
     let mut curves = Vec::new();
     let mut obstacles = Obstacles::default();
-    let (mut exits, mut left) = (Vec::new(), Vec::new());
+    let mut exits = Vec::new();
+    let mut left = Vec::new();
     for cell in &condition.cells {
         curves.push(canvas.curve(cell, names(cell.arm), &mut obstacles));
         if let Some(gone) = canvas.gone(cell) {

@@ -1,4 +1,4 @@
-//! What the charts show, in sentences: what a reader who cannot see them should learn first.
+//! Descriptions of the charts, in sentences: the first thing that a reader who cannot see them should learn.
 
 use super::series::Series;
 use crate::number_format;

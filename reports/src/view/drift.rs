@@ -11,7 +11,6 @@ use comparison::statistics::median;
 use comparison::study::JudgedRun;
 use serde::Serialize;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Drift {
     pub(crate) figure: Figure,
@@ -217,7 +216,7 @@ fn arms(timed: &[Timed], x: &Scale, y: &Scale) -> Vec<ArmRuns> {
         .collect()
 }
 
-/// `+1.2 %`.
+/// Change in per cent, from the logarithm of a ratio: `+1.2 %`.
 fn change(relative: f64) -> String {
     format!("{}\u{a0}%", number_format::signed(relative.exp_m1() * 100.0, 1))
 }

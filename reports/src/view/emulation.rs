@@ -1,4 +1,4 @@
-//! What was emulated, and how accurately: a page never shows an emulated time as if the machine had measured it.
+//! Emulation, and how accurate it was: a page never shows an emulated time as if the machine had measured it.
 
 use super::trust_mark::TrustMark;
 use crate::findings::Findings;

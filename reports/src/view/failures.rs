@@ -8,7 +8,6 @@ use comparison::study::is_degraded;
 use serde::Serialize;
 use store::{AttemptRow, RunRow, RunState};
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failures {
     pub(crate) runs: Vec<FailedRun>,

@@ -23,7 +23,7 @@ pub(crate) struct Section {
     pub(crate) has_conditions: bool,
     /// Order and regret, a sentence each.
     pub(crate) findings: Vec<String>,
-    /// What messages cost where no network is emulated, a sentence for each condition.
+    /// Costs of messages where no network is emulated, a sentence for each condition.
     pub(crate) probes: Vec<String>,
     /// Why arms are missing; empty where none is.
     pub(crate) missing: Vec<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Row {
     pub(crate) exposed: String,
     /// Measured time that no prediction has.
     pub(crate) left_out: String,
-    /// What missed most; empty for a prediction that is close.
+    /// Largest part of the error, in words; empty for a prediction that is close.
     pub(crate) missed: String,
     /// The equations of the prediction.
     pub(crate) equation: &'static str,

@@ -16,7 +16,6 @@ use std::collections::BTreeSet;
 /// Up to this number of conditions each has a chart of its own.
 pub(super) const MOST_APART: usize = 4;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Fronts {
     pub(crate) reading: String,
@@ -44,7 +43,7 @@ pub(crate) struct FrontPoint {
     pub(crate) title: String,
 }
 
-/// What outcomes are compared by.
+/// Measures of time and quality that outcomes are compared by.
 #[derive(Clone, Copy)]
 struct Compared {
     measure: SpeedMeasure,
@@ -257,7 +256,9 @@ mod tests {
     fn what_another_beats_in_both_is_no_part_of_the_front() {
         let outcome =
             |seconds: f64, quality: f64| Outcome { arm: 0, condition: "", seconds, quality, bytes: None };
-        let (fast, good, poor) = (outcome(1.0, 0.90), outcome(2.0, 0.95), outcome(2.0, 0.85));
+        let fast = outcome(1.0, 0.90);
+        let good = outcome(2.0, 0.95);
+        let poor = outcome(2.0, 0.85);
         let by = |own: &Outcome, other: &Outcome| own.is_beaten_by(other, Metric::TestAccuracy);
         assert!(by(&poor, &fast) && by(&poor, &good));
         assert!(!by(&fast, &good) && !by(&good, &fast) && !by(&good, &good));

@@ -55,14 +55,14 @@ pub(crate) struct Uses {
     pub(crate) resident: String,
 }
 
-/// What a worker sends in a step, and how long it waits for what travels.
+/// Bytes that a worker sends in a step, and the time for which it communicates or waits.
 #[derive(Debug, Serialize)]
 pub(crate) struct Travel {
     pub(crate) bytes: String,
     pub(crate) time: String,
 }
 
-/// What an arm under a condition takes and gives.
+/// Needs and throughput of an arm under a condition.
 struct Held<'a> {
     arm: usize,
     name: &'a str,
@@ -74,7 +74,7 @@ struct Held<'a> {
     whole: f64,
     /// Bytes that forward passes keep for a worker's samples, by the same count.
     activations: f64,
-    /// What a worker's memory was used for; `None` in runs recorded before that was kept.
+    /// Measured use of a worker's memory, and of its time; `None` in runs recorded before that was kept.
     usage: Option<MeanUsage>,
     /// Samples per second of all workers together.
     throughput: f64,
@@ -93,7 +93,7 @@ struct MeanUsage {
     optimizer: f64,
     activations: f64,
     resident: Option<f64>,
-    /// Of a step.
+    /// Seconds of a step for exchanges of activations and their gradients.
     exchanging: f64,
 }
 

@@ -13,13 +13,12 @@ use crate::verdict::Verdict;
 use serde::Serialize;
 use store::Annotations;
 
-/// The head.
 #[derive(Debug, Serialize)]
 pub(crate) struct Masthead {
     pub(crate) question: String,
     pub(crate) verdict: String,
     pub(crate) subtitle: String,
-    /// What its user says of the sweep, and what else differs between the sides of a comparison, a sentence each.
+    /// Note of the user on the sweep, and other differences between the sides of a comparison, a sentence each.
     pub(crate) remarks: Vec<String>,
     pub(crate) marks: Vec<TrustMark>,
 }
@@ -58,7 +57,7 @@ pub(crate) fn tagged(annotations: &Annotations) -> String {
     if tags.is_empty() { String::new() } else { format!("tagged {}", tags.join(", ")) }
 }
 
-/// What its user says of a sweep.
+/// Note of the user on a sweep; `None` without one.
 pub(crate) fn noted(annotations: &Annotations) -> Option<String> {
     (!annotations.note.is_empty()).then(|| format!("Note: {}", annotations.note))
 }

@@ -14,7 +14,6 @@ use record::{Nanos, Phase};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Method {
     pub(crate) items: Vec<Item>,

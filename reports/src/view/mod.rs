@@ -160,20 +160,21 @@ impl PerCondition {
             let folded = conditions::folded(findings, groups, winners);
             return Self { folded, ..Self::default() };
         }
-        let (boards, accuracy) = (scoreboard::boards(findings), accuracy::all(findings));
+        let boards = scoreboard::boards(findings);
+        let accuracy = accuracy::all(findings);
         Self { groups, boards, accuracy, folded: Vec::new() }
     }
 }
 
-/// What stands beside a sweep on the index of a site: what its own page begins with.
+/// Picture beside a sweep on the index of a site: the one that its own page begins with.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Picture {
-    /// Over the values of one axis.
+    /// Lines over the values of one axis.
     Lines { lines: arm_lines::ArmLines, legend: Vec<Key> },
-    /// Over two axes; of more, the first map.
+    /// Map over two axes; of more, the first map.
     Map { map: winner_map::WinnerMap, areas: Vec<overview::Area> },
-    /// Of a sweep with one condition, or with axes that have no order.
+    /// Curves of a sweep with one condition, or with axes that have no order.
     Curves { figure: Figure, panel: Box<curves::Panel>, legend: Vec<Key> },
 }
 

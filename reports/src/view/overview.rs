@@ -22,13 +22,12 @@ const MOST_CELLS: usize = 1_600;
 /// Places of a crossing line that a sentence names; the map shows the others.
 const MOST_NAMED: usize = 6;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Overview {
     pub(crate) reading: String,
-    /// Who is ahead where.
+    /// Arms that are ahead, and where, in sentences.
     pub(crate) answer: String,
-    /// Of lines.
+    /// Keys of the arms' lines.
     pub(crate) legend: Vec<Key>,
     pub(crate) lines: Option<ArmLines>,
     pub(crate) areas: Vec<Area>,
@@ -95,7 +94,8 @@ fn by_two(source: Source) -> Option<Overview> {
         .take(MOST_MAPS)
         .filter_map(|slice| winner_map::map(source, slice, all, words_of_map(source, slice)))
         .collect();
-    let (x, y) = (&axes.ordered[0].name, &axes.ordered[1].name);
+    let x = &axes.ordered[0].name;
+    let y = &axes.ordered[1].name;
     let first: BTreeSet<usize> = winners.iter().flatten().map(|winner| winner.arm).collect();
     if maps.is_empty() || first.is_empty() {
         return None;
@@ -338,7 +338,8 @@ mod tests {
     fn the_map_shows_the_true_winners_and_the_line_lies_between_them() {
         let rows = rows();
         let findings = Findings::of(&rows, &Options::default()).unwrap();
-        let (axes, winners) = (Axes::of(&findings.study).unwrap(), winners(&findings));
+        let axes = Axes::of(&findings.study).unwrap();
+        let winners = winners(&findings);
         let source = Source { findings: &findings, axes: &axes, winners: &winners };
         assert_eq!((axes.ordered[0].name.as_str(), axes.ordered[1].name.as_str()), ("parameters", "workers"));
         let mut decided = 0;

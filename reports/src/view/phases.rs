@@ -10,7 +10,6 @@ use comparison::study::Condition;
 use record::{Category, Phase};
 use serde::Serialize;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Phases {
     pub(crate) figure: Figure,

@@ -12,7 +12,6 @@ use comparison::study::Condition;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Planes {
     pub(crate) reading: String,
@@ -26,7 +25,7 @@ pub(crate) struct Plane {
     /// Empty for a chart of all conditions.
     pub(crate) name: String,
     pub(crate) frame: Frame,
-    /// Through the baseline.
+    /// Path of the upright and the level line through the baseline.
     pub(crate) one: String,
     pub(crate) lines: Vec<EqualTotal>,
     pub(crate) points: Vec<PlanePoint>,
@@ -55,9 +54,9 @@ struct Relative<'s> {
     arm: usize,
     condition: &'s str,
     steps: Estimate,
-    /// Of a step.
+    /// Time of a step.
     time: Estimate,
-    /// Of all steps to the target.
+    /// Time of all steps to the target.
     total: Option<f64>,
 }
 
@@ -185,7 +184,8 @@ fn within(scale: &Scale, value: f64) -> f64 {
 
 /// Holds one and all ratios; intervals up to twice as far.
 fn scale(estimates: impl Iterator<Item = Estimate>, places: [f64; 2]) -> Scale {
-    let (mut low, mut high) = (0.9_f64, 1.1_f64);
+    let mut low = 0.9_f64;
+    let mut high = 1.1_f64;
     for estimate in estimates {
         let (from, to) = estimate.interval.unwrap_or((estimate.value, estimate.value));
         low = low.min(from.max(estimate.value / 2.0));
@@ -203,7 +203,8 @@ fn equal_total(total: f64, x: &Scale, y: &Scale) -> Option<EqualTotal> {
         return None;
     }
     let place = |steps: f64| (x.at(steps), y.at(total / steps));
-    let (start, end) = (place(from), place(to));
+    let start = place(from);
+    let end = place(to);
     Some(EqualTotal {
         path: Path::through([start, end]).finish(),
         label: round_label(total),
@@ -287,7 +288,8 @@ mod tests {
             assert!((of("step-time") / factor - 1.0).abs() < 0.02, "{row:?}");
         }
         // Lines of equal total time fall by one decade per decade.
-        let (x, y) = (scale([].into_iter(), [0.0, 100.0]), scale([].into_iter(), [100.0, 0.0]));
+        let x = scale([].into_iter(), [0.0, 100.0]);
+        let y = scale([].into_iter(), [100.0, 0.0]);
         let line = equal_total(1.0, &x, &y).unwrap();
         assert_eq!(line.path, "M3.2 0L100 96.8");
         assert!(equal_total(5.0, &x, &y).is_none());

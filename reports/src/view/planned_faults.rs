@@ -5,7 +5,7 @@ use crate::findings::Findings;
 use recipe::{FaultAction, PlannedFault};
 use store::RunRow;
 
-/// What goes wrong on purpose; `None` if nothing does.
+/// Mark of the faults that the recipe plans; `None` if it plans none.
 pub(crate) fn mark(findings: &Findings) -> Option<TrustMark> {
     let rows = findings.rows();
     let faults = rows.plan.faults();

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Ranks up to which a map prints its numbers.
 const NUMBERED_RANKS: usize = 10;
 
-/// A heat map.
+/// Heat map with a row and a column for each rank.
 #[derive(Debug, Serialize)]
 pub(crate) struct Matrix {
     pub(crate) figure: Figure,
@@ -17,7 +17,7 @@ pub(crate) struct Matrix {
     pub(crate) size: String,
     pub(crate) cell: String,
     pub(crate) cells: Vec<MatrixCell>,
-    /// What the shades mean, from the lightest to the darkest.
+    /// Meaning of the shades, from the lightest to the darkest.
     pub(crate) shades: Vec<Shade>,
     pub(crate) columns: Vec<Tick>,
     pub(crate) rows: Vec<Tick>,

@@ -1,4 +1,4 @@
-//! What a reader needs to repeat the sweep: recipe, commands, machines, digests, and the data itself.
+//! Means to repeat the sweep: recipe, commands, machines, digests, and the data itself.
 
 use super::condition_title;
 use super::trust_marks::short;
@@ -13,7 +13,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::RunState;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Reproduce {
     pub(crate) commands: String,

@@ -34,7 +34,7 @@ impl Rise {
         }
     }
 
-    /// What an axis adds to its name.
+    /// Words that an axis adds to its name; empty for an evenly divided one.
     pub(crate) fn aside(self) -> &'static str {
         match self {
             Self::Linear => "",
@@ -67,11 +67,11 @@ pub(crate) fn vertical_scale(condition: &Condition, series: Series, rise: Rise, 
     }
 }
 
-/// What the range of an axis is made from.
+/// Values that the range of an axis is made from.
 struct Values {
-    /// Of trained models, with the target: the untrained model would flatten everything else.
+    /// Values of trained models, with the target: the untrained model would flatten everything else.
     trained: Vec<f64>,
-    /// Beyond which a run explodes and leaves the chart: the others would be a line at its bottom.
+    /// Value beyond which a run explodes and leaves the chart: the others would be a line at its bottom.
     most: f64,
 }
 
@@ -116,7 +116,8 @@ impl Values {
     }
 
     fn linear(&self, series: Series) -> [f64; 2] {
-        let (low, high) = (self.least(), self.largest());
+        let low = self.least();
+        let high = self.largest();
         let [low, high] = [low - (high - low) * 0.02, high + (high - low) * 0.04];
         [low.max(0.0), if series.higher_is_better() { high.min(1.0) } else { high }]
     }

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 /// Largest number of pairs of charts.
 const MOST_PANELS: usize = 6;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Scaling {
     pub(crate) reading: String,
@@ -31,7 +30,7 @@ pub(crate) struct Scaling {
 pub(crate) struct ScalingPanel {
     /// The values of the other axes; empty if there are none.
     pub(crate) name: String,
-    /// What was kept, and what was fitted.
+    /// Sentences on the batch that was kept, the fit, and whether distributing pays.
     pub(crate) finding: String,
     pub(crate) charts: Vec<ScalingChart>,
     pub(crate) table: Table,
@@ -184,7 +183,7 @@ fn said_of_pay(findings: &Findings, found: &[ArmScaling], pays: &[Pays<'_, '_>])
     found.iter().filter_map(most).map(|one| one.sentence(findings)).collect()
 }
 
-/// What a chart shows.
+/// Quantity of a chart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     SpeedUp,
@@ -362,7 +361,8 @@ mod tests {
         }
         for run in &mut rows.runs {
             let cell = &rows.plan.cells[run.cell];
-            let (arm, workers) = (cell.arm, f64::from(cell.spec.cluster.workers()));
+            let arm = cell.arm;
+            let workers = f64::from(cell.spec.cluster.workers());
             let share = [0.2, 0.05][arm];
             let sample = 1e-4 * (share + (1.0 - share) / workers);
             let step = Nanos((sample * f64::from(cell.spec.train.global_batch) * 1e9).round() as u64);

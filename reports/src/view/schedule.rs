@@ -23,7 +23,7 @@ pub(crate) struct Section {
     pub(crate) label_x: String,
     pub(crate) axis: Axis,
     pub(crate) rows: Vec<Row>,
-    /// What each plan is from; empty where no schedule has one.
+    /// Origin of each plan, a sentence each; empty where no schedule has one.
     pub(crate) plans: Vec<String>,
     /// Says how many rows are not shown; empty where all are.
     pub(crate) note: String,
@@ -143,7 +143,8 @@ fn row(found: &Found<'_>, top: f64, scale: &Scale, unit: Unit) -> Row {
     let title = found.title();
     let message =
         |bucket: &ScheduledBucket, what: &str, (begin, end): (Nanos, Nanos), y: f64, height: f64| {
-            let (begin, end) = (begin.seconds(), end.seconds());
+            let begin = begin.seconds();
+            let end = end.seconds();
             Message {
                 x: coordinate(scale.at(begin)),
                 y: coordinate(y),
@@ -199,7 +200,7 @@ fn size(bucket: &ScheduledBucket) -> String {
     number_format::bytes(4.0 * bucket.elements as f64)
 }
 
-/// What a plan is from, in a sentence.
+/// Origin of a plan, in a sentence; `None` of a schedule without one.
 fn plan(found: &Found<'_>, unit: Unit) -> Option<String> {
     let cost = found.record.cost?;
     let held = match cost.held {

@@ -149,7 +149,7 @@ fn ratio_ticks(scale: &Scale) -> Vec<Tick> {
     ratios.into_iter().map(tick).collect()
 }
 
-/// `2×`, `1.5×`, `0.67×`.
+/// Label of a tick at a round ratio: `2×`, `1.5×`, `0.67×`.
 pub(super) fn round_label(ratio: f64) -> String {
     let decimals = match ratio {
         ratio if ratio < 1.0 => 2,

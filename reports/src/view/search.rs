@@ -21,9 +21,9 @@ const MOST_ROWS: usize = 200;
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) reading: String,
-    /// What settings are chosen by.
+    /// Metric that settings are chosen by.
     pub(crate) metric: String,
-    /// What speaks against the choices, a sentence each.
+    /// Doubts about the choices, a sentence each.
     pub(crate) cautions: Vec<String>,
     pub(crate) has_conditions: bool,
     pub(crate) chosen: Vec<Chosen>,
@@ -31,12 +31,12 @@ pub(crate) struct Section {
     pub(crate) charts: Vec<Chart>,
 }
 
-/// What an arm has chosen under a condition.
+/// Setting that an arm has chosen under a condition.
 #[derive(Debug, Serialize)]
 pub(crate) struct Chosen {
     pub(crate) key: Key,
     pub(crate) condition: String,
-    /// Or why there is none.
+    /// Setting in words, or why there is none.
     pub(crate) setting: String,
     pub(crate) score: String,
     pub(crate) tried: String,
@@ -52,7 +52,7 @@ pub(crate) struct Chart {
     pub(crate) lines: Vec<Line>,
 }
 
-/// A setting.
+/// Line of one setting over the rungs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Line {
     /// Whether it is the one that trained to the end.
@@ -150,7 +150,7 @@ fn chosen(findings: &Findings, group: &Group) -> Chosen {
     }
 }
 
-/// What speaks against taking the arms for equally well tuned.
+/// Reasons not to take the arms for equally well tuned.
 fn cautions(findings: &Findings, groups: &[Group]) -> Vec<String> {
     let mut said = Vec::new();
     let unequal = |one: &Group, other: &Group| {
@@ -235,7 +235,7 @@ fn range(drawn: &[Drawn]) -> Option<[f64; 2]> {
     Some([all().reduce(f64::min)?, all().reduce(f64::max)?])
 }
 
-/// What came of a search, for the description of its chart.
+/// Outcome of a search in words, for the description of its chart.
 fn outcome_words(group: &Group, outcome: Outcome) -> String {
     let settings = number_format::plural(group.trials.len(), "setting");
     match outcome {

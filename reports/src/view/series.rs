@@ -23,7 +23,7 @@ pub(crate) fn points_of_each(runs: usize) -> usize {
 /// The quantity of a chart.
 #[derive(Clone, Copy)]
 pub(crate) enum Series {
-    /// Evaluations of snapshots.
+    /// A metric, by the evaluations of snapshots.
     Metric(Metric),
     /// The mean training loss of steps.
     TrainingLoss,
@@ -118,7 +118,7 @@ impl Series {
     }
 }
 
-/// The horizontal axis.
+/// Quantity of the horizontal axis.
 #[derive(Clone, Copy)]
 pub(crate) enum Axis {
     Wall,

@@ -10,11 +10,11 @@ use comparison::statistics;
 pub(crate) struct Together {
     /// Its number among the points of a run.
     pub(crate) place: usize,
-    /// The medians.
+    /// Medians of the runs' places and values.
     pub(crate) middle: Point,
-    /// The lowest value.
+    /// Lowest value of any run.
     pub(crate) low: f64,
-    /// The highest value.
+    /// Highest value of any run.
     pub(crate) high: f64,
     /// Number of runs that have begun and not ended there; at least half.
     pub(crate) runs: usize,

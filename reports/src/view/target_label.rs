@@ -26,7 +26,7 @@ pub(crate) struct TargetLine {
     pub(crate) label: String,
 }
 
-/// What a label should not cover, in the chart's units.
+/// Places that a label should not cover, in the chart's units.
 #[derive(Debug, Default)]
 pub(crate) struct Obstacles {
     lines: Vec<CurvePoint>,

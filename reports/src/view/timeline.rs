@@ -41,7 +41,7 @@ pub(crate) struct Section {
     pub(crate) note: String,
 }
 
-/// One run.
+/// Timeline of one run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Timeline {
     pub(crate) arm: String,

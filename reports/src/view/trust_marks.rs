@@ -1,4 +1,4 @@
-//! What supports the numbers of a page or weakens them: repeats, failures, order, machine, code, weights, books.
+//! Marks of what supports or weakens the numbers of a page: repeats, failures, order, machine, code, weights, books.
 
 use super::planned_faults;
 use super::trust_mark::TrustMark;
@@ -232,7 +232,8 @@ fn order(findings: &Findings) -> TrustMark {
         return TrustMark::supports("order", "no arm is compared with another");
     };
     let name = |arm: usize| findings.study.arm_name(arm);
-    let (arm, baseline) = (name(worst.arm), name(findings.study.baseline));
+    let arm = name(worst.arm);
+    let baseline = name(findings.study.baseline);
     match worst.kind {
         TurnKind::InTurn(share) => TrustMark::supports(
             "order",

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Section {
-    /// What settings are chosen by; empty if nothing could be chosen.
+    /// Metric that settings are chosen by; empty if nothing could be chosen.
     pub(crate) metric: String,
     pub(crate) has_conditions: bool,
     pub(crate) choices: Vec<Row>,
-    /// What speaks against the comparison, a sentence each.
+    /// Doubts about the comparison, a sentence each.
     pub(crate) cautions: Vec<String>,
     /// Settings at the edge of what was tried, a sentence each.
     pub(crate) edges: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Section {
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) condition: String,
-    /// `lr=0.2`.
+    /// Chosen setting in words: `lr=0.2`.
     pub(crate) chosen: String,
     pub(crate) score: String,
     pub(crate) tried: String,
@@ -92,7 +92,7 @@ fn edges(findings: &Findings, choice: &Choice) -> Vec<String> {
     choice.at_edge.iter().map(sentence).collect()
 }
 
-/// What speaks against taking the arms for equally well tuned.
+/// Reasons not to take the arms for equally well tuned.
 fn cautions(tuned: &Tuned) -> Vec<String> {
     let mut cautions = Vec::new();
     if tuned.choosers == 0 {

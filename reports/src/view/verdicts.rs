@@ -16,7 +16,7 @@ pub(crate) struct VerdictGroup {
 #[derive(Debug, Serialize)]
 pub(crate) struct VerdictItem {
     pub(crate) key: Key,
-    /// See [`Verdict::class`].
+    /// Class of the style sheet, by [`Verdict::class`].
     pub(crate) style: String,
     pub(crate) grade: String,
     pub(crate) sentence: String,

@@ -77,7 +77,7 @@ pub(crate) struct Outline {
     pub(crate) label: String,
     pub(crate) label_x: String,
     pub(crate) label_y: String,
-    /// The label's `text-anchor`.
+    /// Value of the label's attribute `text-anchor`.
     pub(crate) anchor: String,
 }
 
@@ -139,7 +139,9 @@ impl Section {
 
 /// The maps of the runs that have timelines, and what they do not show.
 fn courses(findings: &Findings, given: &Timelines) -> (Vec<course::Map>, String) {
-    let (mut maps, mut without, mut sampled) = (Vec::new(), 0, 0);
+    let mut maps = Vec::new();
+    let mut without = 0;
+    let mut sampled = 0;
     for (number, arm, run) in chosen_runs(&findings.study) {
         let condition = &findings.study.conditions[number];
         let cell = condition.cells.iter().find(|cell| cell.arm == arm);

@@ -51,7 +51,7 @@ pub(crate) struct MapCell {
     pub(crate) title: String,
 }
 
-/// What a map is drawn from.
+/// Data that a map is drawn from.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'s, 'a> {
     pub(crate) findings: &'s Findings<'a>,
@@ -108,7 +108,8 @@ impl<'s> Source<'s, '_> {
     pub(crate) fn shared(&self, slice: &Slice) -> Option<Shared> {
         self.x().numbers()?;
         self.y().numbers()?;
-        let (columns, rows) = (self.x().values.len(), self.y().values.len());
+        let columns = self.x().values.len();
+        let rows = self.y().values.len();
         let all: Vec<Option<usize>> = (0..rows)
             .flat_map(|row| (0..columns).map(move |column| (column, row)))
             .map(|(column, row)| self.condition(slice, column, row))
@@ -169,7 +170,8 @@ const FEW_MAPS: usize = 4;
 
 /// One of `all` maps; `None` if nothing on it was run.
 pub(crate) fn map(source: Source, slice: &Slice, all: usize, description: String) -> Option<WinnerMap> {
-    let (columns, rows) = (source.x().values.len(), source.y().values.len());
+    let columns = source.x().values.len();
+    let rows = source.y().values.len();
     let widest = |axis: &Axis| axis.values.iter().map(|value| value.text.chars().count()).max().unwrap_or(0);
     let left = (7.0 * widest(source.y()) as f64 + 16.0).clamp(40.0, 170.0);
     let most = match source.findings.sheet {
@@ -275,7 +277,8 @@ impl Layout {
 
     fn cell(&self, source: Source, condition: usize, at: GridPlace) -> MapCell {
         let Size { width, height } = self.cell;
-        let (x, y) = (self.x(at.column), self.y(at.row));
+        let x = self.x(at.column);
+        let y = self.y(at.row);
         let winner = source.winner(condition);
         let arm = winner.map(|winner| winner.arm);
         let name = arm.map_or("none", |arm| source.findings.study.arm_name(arm));
@@ -354,7 +357,8 @@ pub(crate) fn clipped(text: &str, most: usize) -> String {
 }
 
 fn table(source: Source, slice: &Slice) -> Table {
-    let (x, y) = (source.x(), source.y());
+    let x = source.x();
+    let y = source.y();
     let mut table =
         Table::new([y.name.as_str(), x.name.as_str(), "least time", "of", "standing", "sure", "next"]);
     for row in 0..y.values.len() {

@@ -166,7 +166,7 @@ fn share(rank: &RankRow) -> Option<Share> {
     })
 }
 
-/// What the workers but one spent on something, all together, and as a share of their time.
+/// Seconds that the workers but one spent on something, all together, and as a share of their time.
 fn of_others(workers: &[Share], rank: Rank, part: impl Fn(&Share) -> f64) -> (f64, f64) {
     let others = || workers.iter().filter(|worker| worker.rank != rank);
     let spent: f64 = others().map(|worker| worker.total(&part)).sum();
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(slow_link(linked(&ring([0, 0]))), Some((2, 1000)));
         // Messages that were there before they were looked for make no link fast.
         assert_eq!(slow_link(linked(&ring([9_000 * KIB, 3]))), Some((2, 1000)));
-        // What was seen of a transfer from a slow card is enough to name it, where nothing was seen whole.
+        // The part that was seen of a transfer from a slow card is enough to name it, where nothing was seen whole.
         let cut = transfer(2, 3, [0, 0, 100 * KIB, 500 * KIB]);
         let rows = [ring([0, 0])[0], cut, ring([0, 0])[3]];
         assert_eq!(slow_link(linked(&rows)), Some((2, 500)));

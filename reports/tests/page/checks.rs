@@ -1,4 +1,4 @@
-//! What holds for every page.
+//! Checks that hold for every page.
 
 use reports::sample::{Sample, timelines};
 use reports::{Options, Timelines, page};
@@ -11,7 +11,7 @@ pub(crate) fn html(rows: &SweepRows) -> String {
     page(rows, &timelines(rows), &Options::default()).unwrap().html
 }
 
-/// What a page says of its conditions, in one section for each kind or in one for all of them.
+/// Sections of a page on its conditions: one for each kind, or one for all of them.
 const OF_CONDITIONS: [&[&str]; 2] = [&["verdicts", "scoreboard", "accuracy"], &["conditions"]];
 
 /// Checks what holds for every page, and hands it on.

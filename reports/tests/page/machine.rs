@@ -1,4 +1,4 @@
-//! What the marks say of the machine, of the order of the runs and of their number; and the chart of the drift.
+//! Marks of the machine, of the order of the runs and of their number; and the chart of the drift.
 
 use crate::checks::{changed, checked};
 use record::Nanos;
@@ -188,7 +188,7 @@ fn arms_of_a_repeat_on_different_machines_are_noticed() {
     assert!(words.contains("another"), "{words}");
 }
 
-/// What five runs on a busy machine were: 9.8 to 15.7 ms a step, blocks within each within a few percent.
+/// Five runs as a busy machine made them: 9.8 to 15.7 ms a step, blocks within each within a few percent.
 #[test]
 fn runs_that_differ_more_than_their_blocks_are_noticed() {
     let page = changed(|rows| {

@@ -102,7 +102,7 @@ fn three_hundred_and_fifty_runs_stay_small() {
     println!("350 runs x 8 to 12 ranks: {} bytes", page.html.len());
     assert!(page.html.len() <= 2_000_000, "{} bytes", page.html.len());
     assert_eq!(page.warnings, Vec::<String>::new());
-    // What the page leaves to the files beside it is there in full.
+    // Data that the page leaves to the files beside it is there in full.
     let metrics = page.data.iter().find(|file| file.name == "quickstart-metrics.csv").unwrap();
     let evaluations: usize = rows.runs.iter().map(|run| run.attempt.as_ref().unwrap().metrics.len()).sum();
     assert_eq!(metrics.text.lines().count(), evaluations + 1);

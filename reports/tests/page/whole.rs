@@ -1,4 +1,4 @@
-//! What a page of an ordinary sweep says.
+//! Words and charts of the page of an ordinary sweep.
 
 use crate::checks::{attributes, checked, html};
 use reports::sample::Sample;

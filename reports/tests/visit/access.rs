@@ -30,9 +30,9 @@ fn axe() -> Option<String> {
 /// How a page is looked at.
 #[derive(Clone, Copy)]
 struct Look {
-    /// What follows its name in the address.
+    /// Fragment that follows the page's name in the address.
     address: &'static str,
-    /// In pixels.
+    /// Width of the page's frame, in pixels.
     width: u32,
     /// Whether everything is unfolded.
     unfolded: bool,
@@ -84,7 +84,8 @@ const RUN: &str = "setTimeout(async () => { try { const resultTypes = ['violatio
                    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(' ')}: ${node.failureSummary}`)); \
                    parent.postMessage(found, '*'); } catch (error) { parent.postMessage([String(error)], '*'); } }, 200);";
 
-/// What axe-core finds that is serious or critical. A window has at least 500 pixels, so that the page is in a frame of the width.
+/// Serious and critical findings of axe-core. A window has at least 500 pixels, so that the page is in a frame of the
+/// look's width.
 fn findings(browser: &Path, axe: &str, html: &str, look: Look) -> Vec<String> {
     let Look { address, width, unfolded } = look;
     let folder = tempfile::tempdir().unwrap();

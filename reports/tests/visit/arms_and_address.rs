@@ -30,7 +30,8 @@ fn duel() -> SweepRows {
     Sample { repeats: 3, workers: vec![2, 4], ..Sample::duel() }.rows()
 }
 
-/// What of an arm is there, and how much of it is shown; `open` folds, so that nothing is out of sight for another reason.
+/// Script that counts the parts of an arm that are shown, of each kind. All folds are open, so that none is out of
+/// sight for another reason.
 const SEEN: &str = "
     document.querySelectorAll('details').forEach((fold) => { fold.open = true; });
     const seen = (element) => element.getClientRects().length > 0;

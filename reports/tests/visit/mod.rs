@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a browser had to say about a page.
+/// Records of a browser that opened a page.
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
     /// Lines of the console, whatever their level: a page has no reason to write any.

@@ -58,14 +58,14 @@ pub struct Contrast {
     family: usize,
 }
 
-/// What would settle an open comparison, if ratio and spread are what they seem.
+/// Advice on how to settle an open comparison, if its ratio and its spread stay as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
     /// This number of repeats in all; `None` if more than [`Self::MOST`].
     Repeats {
-        /// With a chance of [`CHANCE`].
+        /// Number that settles it with a probability of [`CHANCE`].
         likely: Option<usize>,
-        /// With an even chance.
+        /// Number that settles it with a probability of one half.
         even: Option<usize>,
     },
     /// No number of repeats shows what lies between two evaluations.
@@ -239,7 +239,7 @@ impl Contrast {
         p: impl Fn(&Summary) -> f64,
     ) -> f64 {
         let own = readings.into_iter().flatten().filter(|_| self.enough).map(|summary| p(&summary));
-        // What nothing speaks for is not claimed.
+        // Without a reading and without a bound nothing is claimed.
         let one = own.reduce(f64::max).or_else(|| bound.map(|bound| p(&bound))).unwrap_or(1.0);
         (self.tests * one).min(1.0)
     }
@@ -296,7 +296,8 @@ impl Contrast {
         let mean = self.mean.filter(|mean| mean.variance > 0.0 && mean.freedom > 0.0)?;
         let Hidden { below, above } = self.pairs.hidden();
         let edge = (1.0 + thresholds.min_effect).ln();
-        let (distance, hidden) = (mean.mean.abs(), below.max(above));
+        let distance = mean.mean.abs();
+        let hidden = below.max(above);
         let gap = (distance - edge).abs() - hidden;
         if gap <= 0.0 && hidden > 0.0 {
             return Some(Advice::EvaluateMoreOften);

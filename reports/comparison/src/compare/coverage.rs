@@ -15,7 +15,8 @@ const ERROR: f64 = 2.0 * 0.0049;
 fn coverage(structure: Structure, ratio: f64) -> f64 {
     let mut rows = structure.template();
     let mut draws = Draws(ChaCha8Rng::seed_from_u64(20_261_127));
-    let (mut held, mut seen) = (0, 0);
+    let mut held = 0;
+    let mut seen = 0;
     for _ in 0..structure.sweeps() {
         structure.fill(&mut rows, ratio, &mut draws);
         for found in compare(&Study::new(&rows, None).unwrap(), THRESHOLDS).into_iter().flatten() {

@@ -275,7 +275,9 @@ fn conditions_lend_each_other_power() {
     let of = |conditions| {
         Structure { conditions, repeats: 3, runs: 0.03, ..PLAIN }.rates(1.15, Grade::Faster).found
     };
-    let (one, four, twelve) = (of(1), of(4), of(12));
+    let one = of(1);
+    let four = of(4);
+    let twelve = of(12);
     println!("power with 1, 4, 12 conditions: {one:.3} {four:.3} {twelve:.3}");
     assert!(four > one + 0.04 && twelve > four, "{one} {four} {twelve}");
 }
@@ -376,7 +378,8 @@ fn arms_that_missed_are_part_of_the_family() {
     let grades: Vec<Grade> = found.iter().map(|found| found.grade).collect();
     assert_eq!(grades[1..], [Grade::DidNotReach; 2]);
     let time = found[0].time_to_target.as_ref().unwrap();
-    let (alone, corrected) = (time.p_beyond.unwrap(), time.p_holm.unwrap());
+    let alone = time.p_beyond.unwrap();
+    let corrected = time.p_holm.unwrap();
     assert!(alone < 0.3 && (corrected - 3.0 * alone).abs() < 1e-12, "{corrected} is not 3 x {alone}");
     let doubt = 1.0 - time.sure.unwrap();
     assert!((doubt - 1.5 * alone).abs() < 1e-12, "{doubt} is not half of 3 x {alone}");

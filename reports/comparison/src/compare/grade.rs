@@ -27,7 +27,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// All grades.
+    /// All grades, from faster to slower, then those that say neither.
     pub const ALL: [Self; 10] = [
         Self::Faster,
         Self::FasterOpen,
@@ -181,7 +181,7 @@ impl Quality {
         matches!(self, Self::Worse | Self::WorseOpen)
     }
 
-    /// What a winner's name is followed by; empty where nothing speaks against it.
+    /// Words that follow a winner's name; empty where nothing speaks against its quality.
     pub fn caveat(self) -> &'static str {
         match self {
             Self::SameWeights | Self::Better | Self::NotWorse => "",

@@ -9,7 +9,7 @@ use store::{RunState, SweepRows};
 /// Sweeps of each structure.
 pub(super) const SWEEPS: usize = 2_000;
 
-/// How runs spread.
+/// Shape of a made-up sweep, and how its runs spread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Structure {
     pub(super) arms: usize,
@@ -75,7 +75,7 @@ impl Draws {
         (f64::from(self.0.next_u32()) + 0.5) / 4_294_967_296.0
     }
 
-    /// Box and Muller's.
+    /// Standard normal value, by the transform of Box and Muller.
     pub(super) fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (2.0 * std::f64::consts::PI * self.uniform()).cos()
     }

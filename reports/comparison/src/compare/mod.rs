@@ -29,11 +29,11 @@ pub const SWEEP_AXIS: &str = "sweep";
 /// Thresholds of the grades, from the recipe.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// As a share.
+    /// Smallest difference that matters in times, and in metrics of which less is better, as a share.
     pub min_effect: f64,
-    /// Of accuracies, as a share of one.
+    /// Smallest difference in accuracy that matters, as a share of one.
     pub min_quality: f64,
-    /// Of all looks together.
+    /// Confidence of the claims of all looks together, as a share of one.
     pub confidence: f64,
     /// How often the runs are looked at, each time with a part of the level.
     pub looks: u32,
@@ -66,8 +66,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What the grade is about. Arms with equal weights differ in their steps' time only, which is known best from all
-    /// steady steps.
+    /// Contrast that the grade is about: of the times to the target, if there is one. Arms with equal weights differ in
+    /// the time of their steps only, which is known best from all steady steps.
     pub fn speed(&self) -> &Contrast {
         match &self.time_to_target {
             Some(time) if self.same_weights.is_none() || self.step_time.ratio.is_none() => time,
@@ -110,7 +110,9 @@ pub fn compare_by(study: &Study, thresholds: Thresholds, resource: Resource) -> 
             share_variance(&mut found, measure, pool);
         }
         for (condition, comparisons) in study.conditions.iter().zip(&mut found) {
-            let (mut family, mut alone, mut missed) = (Vec::new(), Vec::new(), 0);
+            let mut family = Vec::new();
+            let mut alone = Vec::new();
+            let mut missed = 0;
             for comparison in comparisons {
                 let lost = condition.cell(comparison.arm).and_then(|cell| condition.lost(cell));
                 let claims =
@@ -223,7 +225,8 @@ fn pools(study: &Study) -> Vec<BTreeSet<usize>> {
 /// Lets the comparisons of all arms under the conditions of a pool share what they know of spread. Those of equal weights share among
 /// themselves: seeds do not spread them.
 fn share_variance(found: &mut [Vec<Comparison>], measure: SpeedMeasure, pool: &BTreeSet<usize>) {
-    let (mut of_seeds, mut of_machine) = (Vec::new(), Vec::new());
+    let mut of_seeds = Vec::new();
+    let mut of_machine = Vec::new();
     for (condition, comparisons) in found.iter_mut().enumerate().filter(|(place, _)| pool.contains(place)) {
         for comparison in comparisons {
             let same_weights = comparison.same_weights.is_some();
@@ -252,11 +255,11 @@ fn grade(cell: &ArmCell, condition: &Condition, comparison: &Comparison) -> Grad
 /// An arm under a condition, and what it is compared with under another one that has the same target.
 #[derive(Clone, Copy)]
 pub struct Across<'s, 'a> {
-    /// Where the arm ran.
+    /// Condition under which the arm ran.
     pub condition: &'s Condition<'a>,
-    /// The arm's runs.
+    /// Runs of the arm.
     pub cell: &'s ArmCell<'a>,
-    /// What they are compared with.
+    /// Runs that those of the arm are compared with.
     pub control: &'s ArmCell<'a>,
 }
 
@@ -267,14 +270,15 @@ pub fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison> {
     let compared = |Across { condition, cell, control }: &Across| {
         compared(condition, cell, control, thresholds, Shift::per_sample(cell, control))
     };
-    // What shares a control shares its runs, as the arms of a condition share the baseline's.
+    // Arms with one control share its runs, as the arms of a condition share the baseline's.
     let controls = asked.chunk_by(|one, other| one.control.index == other.control.index);
     let mut found: Vec<Vec<Comparison>> =
         controls.map(|asked| asked.iter().map(compared).collect()).collect();
     let everything: BTreeSet<usize> = (0..found.len()).collect();
     for measure in MEASURES {
         share_variance(&mut found, measure, &everything);
-        let (mut family, mut alone) = (Vec::new(), Vec::new());
+        let mut family = Vec::new();
+        let mut alone = Vec::new();
         for (asked, comparison) in asked.iter().zip(found.iter_mut().flatten()) {
             let place = if lost(asked).is_none() { &mut family } else { &mut alone };
             place.extend(comparison.of_measure(measure));
@@ -305,9 +309,9 @@ pub fn across(asked: &[Across], thresholds: Thresholds) -> Vec<Comparison> {
 /// An arm's speed against another arm that need not be the baseline.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// The other arm.
+    /// Index of the other arm.
     pub arm: usize,
-    /// Of the arm's speed against the other's.
+    /// Grade of the arm's speed against the other's.
     pub grade: Grade,
     /// How sure the arm is faster than the other by more than the smallest effect that matters.
     pub sure_faster: Option<f64>,

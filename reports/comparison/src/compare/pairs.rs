@@ -4,18 +4,18 @@ use crate::statistics::Grid;
 use crate::statistics::censored::{self, Difference};
 use crate::study::{ArmCell, Condition, JudgedRun, SpeedMeasure};
 
-/// What a run did by one measure.
+/// Result of a run by one measure, in seconds or steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
-    /// The value, positive.
+    /// Value of the measure, above zero.
     Value(f64),
-    /// Not within this much.
+    /// Target not reached within this time, or number of steps.
     Missed(f64),
-    /// It cannot: it diverged. Others were watched for this much.
+    /// Target that the run, which diverged, can never reach. Others were watched for this time, or number of steps.
     Never(f64),
 }
 
-/// What evaluations leave open of a mean difference of logarithms, because targets are reached between them.
+/// Error that evaluations leave open in a mean difference of logarithms, because targets are reached between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hidden {
     /// By how much it may be smaller than it seems.
@@ -31,10 +31,9 @@ pub struct Pairs {
     pub differences: Vec<Difference>,
     /// Pairs of which neither side reached the target.
     pub both_missed: usize,
-    /// What the evaluation grid hides of the arm's and of the baseline's runs.
+    /// Evaluation grids of the arm's and of the baseline's runs, in this order.
     pub grids: [Grid; 2],
-    /// What was added to the difference of their times: the logarithm of what a second of the baseline counts, relative to one of the
-    /// arm.
+    /// Logarithm of the value of a second of the baseline relative to one of the arm; `differences` include it.
     pub shift: f64,
 }
 

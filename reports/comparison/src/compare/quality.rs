@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 /// The difference of the final metric: arm less baseline, in the metric's unit.
 #[derive(Clone, Debug)]
 pub struct QualityGap {
-    /// The final metric.
+    /// Metric that is compared at the end of the runs.
     pub metric: Metric,
     /// Arm less baseline, with its interval.
     pub gap: Estimate,
@@ -24,7 +24,7 @@ pub struct QualityGap {
     pub grade: Quality,
 }
 
-/// `part` of `whole`.
+/// A count, and the count of all that it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub part: usize,
@@ -197,7 +197,8 @@ mod tests {
         let study = crate::study::Study::new(&rows, None).unwrap();
         let cell = study.arm_cells().next().unwrap().cell;
         let classified = |metric| cell.classified(metric).map(NonZeroU64::get);
-        let (test, held_out) = (Some(dataset.source.test_samples()), dataset.held_out());
+        let test = Some(dataset.source.test_samples());
+        let held_out = dataset.held_out();
         assert!(test > Some(0) && held_out > Some(0) && test != held_out);
         assert_eq!([Metric::TestAccuracy, Metric::TestTop5Accuracy].map(classified), [test; 2]);
         assert_eq!(

@@ -12,7 +12,7 @@ const SWEEPS: usize = 2_000;
 
 const LOOKS: [u32; 4] = [3, 6, 12, 24];
 
-/// What became of sweeps that ran until they were decided.
+/// Results of sweeps that ran until they were decided.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Share of sweeps with a false claim.

@@ -1,4 +1,4 @@
-//! What a made-up run did: its steps, curves, ranks and links.
+//! Data of a made-up run: its steps, curves, ranks and links.
 
 use super::noise::Noise;
 use super::straggler::Pace;

@@ -56,20 +56,20 @@ const APART: i64 = 9;
 pub struct SampleArm {
     /// As in a plan: unique among the arms.
     pub name: String,
-    /// What it does.
+    /// Strategy that the plan records for the arm.
     pub strategy: Strategy,
     /// Milliseconds that a worker computes in a step.
     pub compute: f64,
     /// Milliseconds that a worker communicates and waits in a step.
     pub communicate: f64,
-    /// Where its accuracy ends.
+    /// Accuracy that training approaches, as a share of one.
     pub ceiling: f64,
 }
 
-/// A made-up sweep.
+/// Settings that the rows of a made-up sweep are made from.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The recipe's question.
+    /// Question that the recipe asks.
     pub question: String,
     /// The arms; the first is the baseline.
     pub arms: Vec<SampleArm>,
@@ -81,7 +81,7 @@ pub struct Sample {
     pub looks: Vec<u32>,
     /// Epochs, and evaluations in each.
     pub epochs: (u64, u64),
-    /// What runs are after.
+    /// Target of the runs, as a share of one; `None` where they have a fixed length.
     pub target: Option<f64>,
     /// The worker that holds the others up.
     pub straggler: Straggler,

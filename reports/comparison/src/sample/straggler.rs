@@ -6,11 +6,11 @@ use store::{LinkRow, RankRow, TransferRow};
 /// A worker that computes or communicates slower than the others, by these factors.
 #[derive(Clone, Copy, Debug)]
 pub struct Straggler {
-    /// Which.
+    /// Rank that is slower than the others.
     pub rank: Rank,
-    /// For its computing.
+    /// Factor of the time of its computing.
     pub compute: f64,
-    /// For every byte from it and to it.
+    /// Factor of the time of every byte from it and to it.
     pub link: f64,
 }
 
@@ -63,7 +63,7 @@ impl Straggler {
         ]
     }
 
-    /// What a hundredth of the traffic took.
+    /// Timed transfers: a hundredth of the traffic of each link.
     pub(super) fn transfers(self, links: &[LinkRow]) -> Vec<TransferRow> {
         let row = |link: &LinkRow| {
             let slow = link.from == self.rank || link.to == self.rank;

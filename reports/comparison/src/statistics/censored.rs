@@ -155,7 +155,7 @@ struct Model {
     never: [f64; 2],
 }
 
-/// What the model expects of a bounded difference.
+/// Expectation of the model for a bounded difference.
 struct Expected {
     /// Probability that it is a difference at all, and not a side that can never reach the target.
     real: f64,

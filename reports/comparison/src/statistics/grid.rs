@@ -1,4 +1,4 @@
-//! What evaluations at a few moments hide of the moment at which a target was reached.
+//! Error in the moment at which a target was reached, because evaluations are made at a few moments only.
 //!
 //! A run reached it somewhere between the evaluation that showed it and the one before. If the true moments spread over a
 //! cell of this grid, the means of two arms err alike, and their difference not at all; if they all fall into one place of

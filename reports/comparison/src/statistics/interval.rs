@@ -32,11 +32,11 @@ impl Estimate {
 /// A sample in three numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Arithmetic mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
-    /// Of one value.
+    /// Variance of one value, not of the mean.
     pub variance: f64,
-    /// Of the variance.
+    /// Degrees of freedom of the variance.
     pub freedom: f64,
     /// Number of values that the mean is worth.
     pub size: f64,

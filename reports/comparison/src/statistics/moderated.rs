@@ -84,8 +84,9 @@ fn odd_conditions(samples: &[Summary], terms: &[Term], conditions: &[usize], all
     odd.map(|(condition, _)| condition).collect()
 }
 
-/// What k samples of one condition tell of the spread: as much as k to this power would alone. Counted as k, they pretend to know a
-/// baseline that spreads five times as much as the arms; as the square root, nine arms of three repeats lose a third of their power.
+/// Exponent: k samples of one condition tell as much of the spread as k to this power would on their own. Counted as k,
+/// they pretend to know a baseline that spreads five times as much as the arms; as the square root, nine arms of three
+/// repeats lose a third of their power.
 const SHARED: f64 = 0.75;
 
 /// The degrees of freedom of all samples. Those of a condition share the runs of a baseline, and count as fewer.

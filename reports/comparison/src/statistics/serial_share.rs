@@ -7,9 +7,9 @@
 /// A number of workers and the time that they took.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeOnWorkers {
-    /// At least one.
+    /// Number of workers, at least one.
     pub workers: f64,
-    /// In any unit, above zero.
+    /// Time on this number of workers, in any unit, above zero.
     pub time: f64,
 }
 
@@ -37,9 +37,14 @@ impl Amdahl {
             return None;
         }
         // Normal equations of Σ ((serial + parallel / n) / time - 1)².
-        let (mut ones, mut mixed, mut squares, mut first, mut second) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut ones = 0.0;
+        let mut mixed = 0.0;
+        let mut squares = 0.0;
+        let mut first = 0.0;
+        let mut second = 0.0;
         for point in points {
-            let (one, part) = (1.0 / point.time, 1.0 / (point.workers * point.time));
+            let one = 1.0 / point.time;
+            let part = 1.0 / (point.workers * point.time);
             ones += one * one;
             mixed += one * part;
             squares += part * part;

@@ -8,7 +8,7 @@ use store::AttemptRow;
 /// Which workers of an arm must end with the same weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EqualWeights {
-    /// Each of them.
+    /// All workers of the arm.
     All,
     /// Those that hold the same part of the model.
     Holders,
@@ -60,7 +60,7 @@ pub struct ArmCell<'a> {
     pub held_back: bool,
     /// Whether its workers average in pairs.
     pub averages_in_pairs: bool,
-    /// What a second of its runs uses.
+    /// Resources that each of its runs uses second by second.
     pub usage: Usage,
     /// Whether its training loss includes that of auxiliary heads.
     pub auxiliary_heads: bool,

@@ -8,7 +8,7 @@ use store::{AttemptRow, MetricRow, RunRow, RunState};
 pub struct JudgedRun<'a> {
     /// Its row, with cell, repeat and seed.
     pub run: &'a RunRow,
-    /// Its last attempt.
+    /// Last attempt at the run.
     pub attempt: &'a AttemptRow,
     /// The first evaluation at or beyond the target, if it came in time.
     pub hit: Option<&'a MetricRow>,

@@ -240,7 +240,8 @@ mod tests {
                 let mut runs = |count: usize| -> BTreeMap<u32, f64> {
                     (0..count).map(|repeat| (repeat as u32, seeds[repeat] + normal())).collect()
                 };
-                let (own, base) = (runs(common), runs(all));
+                let own = runs(common);
+                let base = runs(all);
                 let found = at_level(&own, Some(&base), 0.95).unwrap().estimate.interval.unwrap();
                 held += usize::from(found.0 <= 0.0 && found.1 >= 0.0);
             }

@@ -22,7 +22,7 @@ use store::{RunRow, RunState, SweepRows};
 
 /// A sweep, grouped for comparison.
 pub struct Study<'a> {
-    /// What was recorded.
+    /// Recorded rows that the study is made from.
     pub rows: &'a SweepRows,
     /// Index of the arm that the others are compared with.
     pub baseline: usize,
@@ -36,7 +36,7 @@ pub struct Study<'a> {
 pub struct Condition<'a> {
     /// The plan's name; empty if there is only one condition.
     pub name: &'a str,
-    /// Ranks that train.
+    /// Number of ranks that train.
     pub workers: u32,
     /// The metric's value that ends a run; `None` where runs have a fixed length.
     pub target: Option<Target>,
@@ -51,15 +51,15 @@ pub struct Condition<'a> {
 /// A cell with its condition, and the condition's index.
 #[derive(Clone, Copy)]
 pub struct PlacedCell<'s, 'a> {
-    /// Index into [`Study::conditions`].
+    /// Index of the condition in [`Study::conditions`].
     pub number: usize,
-    /// Under which the cell was trained.
+    /// Condition under which the cell was trained.
     pub condition: &'s Condition<'a>,
-    /// One of its cells.
+    /// Cell of the condition.
     pub cell: &'s ArmCell<'a>,
 }
 
-/// What arms are compared by.
+/// Measure by which the speeds of arms are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpeedMeasure {
     /// Seconds from the start to the target.

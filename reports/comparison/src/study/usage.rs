@@ -1,28 +1,28 @@
-//! What the runs of a cell use beside time, second by second: machines, ranks, money.
+//! Resources that the runs of a cell use beside time, second by second: machines, ranks, money.
 
 use recipe::RunSpec;
 
-/// What a result is paid with.
+/// Resource that a result is paid with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// Seconds, whatever runs.
+    /// Time of the run in seconds, whatever it runs on.
     Time,
     /// Time of each machine that has ranks of the run.
     Machines,
     /// Time of each rank, servers included.
     Ranks,
-    /// By the price of the machines.
+    /// Price of the machines for the time of the run.
     Money,
 }
 
-/// What a cell uses.
+/// Resources that each run of a cell uses second by second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
     /// Machines with ranks of the run, at least one.
     pub machines: usize,
     /// Ranks of the run, servers included, at least one.
     pub ranks: u32,
-    /// What an hour of its machines costs; `None` where one of them has no price.
+    /// Price of an hour of all its machines; `None` where one of them has no price.
     pub hour: Option<f64>,
 }
 
@@ -32,7 +32,7 @@ impl Usage {
         Self { machines: spec.cluster.machines().max(1), ranks: spec.cluster.ranks().max(1), hour }
     }
 
-    /// What a second of a run uses of a resource; `None` where that is not known.
+    /// Amount of a resource that a second of a run uses; `None` where that is not known.
     pub fn rate(&self, resource: Resource) -> Option<f64> {
         match resource {
             Resource::Time => Some(1.0),

@@ -103,7 +103,8 @@ impl ForestChart {
         let columns = Columns::of(findings, found);
         let sides = [columns.left, columns.right];
         let scale = scale(found, findings.thresholds.min_effect, sides);
-        let (mut heads, mut rows) = (Vec::new(), Vec::new());
+        let mut heads = Vec::new();
+        let mut rows = Vec::new();
         let mut y = TOP;
         for row in found {
             let is_first = heads.is_empty() || rows.last().is_some_and(|(arm, _)| *arm != row.arm);
@@ -196,7 +197,7 @@ fn ticks(scale: &Scale, places: [f64; 2]) -> Vec<Tick> {
     kept.into_iter().map(|(ratio, at)| Tick { at: coordinate(at), label: round_label(ratio) }).collect()
 }
 
-/// What a row is called: by its condition, or by its arm where there is one condition.
+/// Name of a row: its condition, or its arm where there is one condition.
 fn row_name<'a>(findings: &'a Findings, row: &'a Found) -> &'a str {
     if findings.has_conditions() { row.condition } else { findings.study.arm_name(row.arm) }
 }

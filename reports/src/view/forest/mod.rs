@@ -16,7 +16,6 @@ const MOST_IN_FRONT: usize = 60;
 /// Rows up to which the chart behind is drawn; the CSV files hold all.
 const MOST_ROWS: usize = 400;
 
-/// The section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Forest {
     pub(crate) reading: String,

@@ -19,16 +19,16 @@ const MOST_THICK: usize = 120;
 
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 372.0;
-/// Between the scale of times and the places of lines without one, and between these.
+/// Distance between the scale of times and the places of lines without one, and between these.
 const APART: f64 = 26.0;
 /// The part of a value's room that its lines take.
 const FILLED: f64 = 0.66;
-/// Of a letter.
+/// Width of a letter on average.
 const LETTER: f64 = 6.8;
 
-/// Between the last axis and the edge.
+/// Distance between the last axis and the edge.
 const RIGHT: f64 = 76.0;
-/// Between two axes, for what stands above them.
+/// Least distance between two axes, for the words above them.
 const LEAST_APART: f64 = 110.0;
 
 /// The places of all axes.

@@ -31,7 +31,7 @@ const MOST_WAYS: usize = 500;
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     pub(crate) reading: String,
-    /// What the chart shows.
+    /// Finding of the chart, in sentences.
     pub(crate) answer: String,
     pub(crate) legend: Vec<Key>,
     pub(crate) chart: Chart,

@@ -1,4 +1,4 @@
-//! What the lines of parallel coordinates stand for: every arm under every condition, and which axis changes the time most.
+//! Lines of parallel coordinates: every arm under every condition, and which axis changes the time most.
 
 use crate::axes::Axes;
 use crate::findings::Findings;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// Values of an axis up to which every two are compared; of more, the first and the last.
 const MOST_COMPARED: usize = 24;
 
-/// What ends of lines are compared by.
+/// Measures that the ends of lines are compared by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {
     pub(super) measure: SpeedMeasure,
-    /// Of runs that do not stop at their target: those that do all end with the same.
+    /// Final metric, of runs that do not stop at their target: those that do all end with the same.
     pub(super) metric: Option<Metric>,
 }
 
@@ -198,7 +198,8 @@ mod tests {
     use super::*;
 
     fn way(arm: usize, seconds: f64, quality: f64) -> Way {
-        let (seconds, quality) = (Some(seconds), Some(quality));
+        let seconds = Some(seconds);
+        let quality = Some(quality);
         Way { arm, condition: 0, places: vec![0], seconds, quality, lost: None, beaten: false }
     }
 
