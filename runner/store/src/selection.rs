@@ -14,7 +14,7 @@ pub struct Selection {
     pub(crate) test: Test,
 }
 
-/// What a run must fulfil.
+/// A condition on a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
     /// Nothing: every run fits.
@@ -125,7 +125,7 @@ const OWN: &str = "own";
 /// That of one that was imported.
 pub(crate) const IMPORTED: &str = "imported";
 
-/// What a value is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Text(String),
@@ -165,7 +165,7 @@ impl Selection {
         Self { text: run.to_string(), test: Test::Id(run.to_string()) }
     }
 
-    /// What can be asked of a run, each name with what it means.
+    /// The names that runs have beside the keys of their recipe, each with its meaning.
     pub fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
         Field::NAMED.iter().map(|(name, field)| (*name, field.words()))
     }

@@ -57,6 +57,37 @@ fn repetitions(text: &str) -> Vec<usize> {
     found
 }
 
+/// The lines with a comment that begins with a clause instead of the thing itself; questions and headings are not meant.
+fn roundabout(text: &str) -> Vec<usize> {
+    let lines = text.lines().enumerate();
+    let begins = |line: &str| {
+        let comment = line.trim_start().strip_prefix("//")?;
+        let said = comment.trim_start_matches(['/', '!']).strip_prefix(" What ")?;
+        (!said.contains(['?', ':'])).then_some(())
+    };
+    lines.filter(|(_, line)| begins(line).is_some()).map(|(place, _)| place + 1).collect()
+}
+
+#[test]
+fn comments_begin_with_the_thing() {
+    none(sources().into_iter().flat_map(|file| {
+        let lines = roundabout(&read(&file)).into_iter();
+        lines
+            .map(|line| {
+                format!(
+                    "{file}:{line}: \"What ...\": begin with the noun: \"Bytes that ...\", not \"What ...\""
+                )
+            })
+            .collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn clauses_are_found_in_every_kind_of_comment() {
+    let text = "/// What a rank sends.\n//! What this guards:\n    // What if it ends?\n//! What it costs.\n// What a\n/// A What.\n";
+    assert_eq!(roundabout(text), [1, 4, 5]);
+}
+
 #[test]
 fn comments_do_not_repeat_names() {
     // There, a comment is the help that the command line shows.

@@ -26,7 +26,7 @@ pub enum Query {
     Compare {
         /// The name; never in quotation marks.
         name: Word,
-        /// How.
+        /// The sign between the two.
         relation: Relation,
         /// The right side, unquoted.
         value: Word,

@@ -1,4 +1,4 @@
-//! What a recipe expands to: arms, cells, runs.
+//! The plan that a recipe expands to: arms, cells, runs.
 
 use crate::spec::family::family;
 use crate::spec::search::Search;
@@ -20,13 +20,13 @@ pub struct RunSpec {
     pub dataset: Dataset,
     /// For how long and with which steps.
     pub train: Training,
-    /// By whom.
+    /// The machines, and the ranks on them.
     pub cluster: Cluster,
     /// How the ranks train together.
     pub strategy: Strategy,
-    /// How they communicate.
+    /// Collective, schedule of layers, order of sums and transport.
     pub communication: Communication,
-    /// What happens to vectors on the wire.
+    /// Codec of the vectors on the wire.
     pub compression: Compression,
     /// The codec of another crate, where `compression` is of that kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct RunSpec {
     /// The emulation of network and machine.
     #[serde(default, skip_serializing_if = "Emulation::is_none")]
     pub emulation: Emulation,
-    /// What goes wrong on purpose.
+    /// Faults that are caused on purpose.
     // Absent where nothing does, so that earlier runs keep their identity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<PlannedFault>,
@@ -130,7 +130,7 @@ impl KeptSteps {
     }
 }
 
-/// What decides a run's numbers beside its recipe: filled in by the driver before it asks for identities.
+/// Everything beside its recipe that decides a run's numbers; the driver fills it in before it asks for identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// SHA-256 of the data set's files (names and contents), or of its description where it is built in.
@@ -141,7 +141,7 @@ pub struct Provenance {
     pub hardware: String,
 }
 
-/// What a recipe expands to.
+/// The expansion of a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The recipe's `name`.
@@ -204,7 +204,7 @@ impl Plan {
         })
     }
 
-    /// What goes wrong on purpose in any cell, in words, with the arms whose runs end by it.
+    /// The faults of all cells, in words, each with the arms whose runs end by it.
     pub fn faults(&self) -> Vec<String> {
         let mut all: Vec<(String, Vec<&str>)> = Vec::new();
         for cell in self.cells.iter().filter(|cell| cell.excluded.is_none()) {
@@ -294,7 +294,7 @@ pub struct Cell {
     pub label: String,
     /// In the order of the axes.
     pub axes: Vec<AxisValue>,
-    /// What its runs do.
+    /// Specification of its runs.
     pub spec: RunSpec,
     /// [`RunSpec::config_hash`] of `spec`.
     pub config_hash: String,
@@ -338,7 +338,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// What makes two runs the same: equal identities give equal numbers wherever a strategy is deterministic.
+    /// Key of a run: equal identities give equal numbers wherever a strategy is deterministic.
     /// SHA-256 over configuration, seed and surroundings, in hexadecimal.
     pub fn identity(&self, cell: &Cell, surroundings: &Provenance) -> String {
         let parts = [
@@ -374,7 +374,7 @@ pub struct Limits {
 }
 
 family! {
-    /// What a published page leaves out.
+    /// Names that a published page leaves out.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Redaction {
@@ -397,15 +397,15 @@ pub struct ReportSettings {
     pub confidence: f64,
     /// Names that published pages do not show.
     pub redact: Vec<Redaction>,
-    /// What machines cost.
+    /// Prices of the machines.
     #[serde(default, skip_serializing_if = "Prices::is_none")]
     pub prices: Prices,
 }
 
-/// What machines cost: no part of a run's identity.
+/// Prices of machines: no part of a run's identity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// What prices are in, as the recipe writes it; may be empty.
+    /// Currency of the prices, as the recipe writes it; may be empty.
     pub currency: String,
     /// Of each cell of the plan what an hour of its machines costs, all together; `None` where one of them has no price. Empty where no
     /// cell has one.
@@ -413,7 +413,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What an hour of the machines of a cell costs.
+    /// Price of an hour of the machines of a cell.
     pub fn of(&self, cell: usize) -> Option<f64> {
         self.cells.get(cell).copied().flatten()
     }

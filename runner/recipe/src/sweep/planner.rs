@@ -35,7 +35,7 @@ const MIN_EFFECT: Defaulted<f64> = Defaulted::number("report.min-effect");
 const MIN_QUALITY: Defaulted<f64> = Defaulted::number("report.min-quality");
 const CONFIDENCE: Defaulted<f64> = Defaulted::number("report.confidence");
 
-/// What to plan.
+/// A recipe's file, with the command line's changes to it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'a> {
     /// The recipe's file.

@@ -9,9 +9,9 @@ use sqlx::sqlite::SqliteConnection;
 /// Whether a tag is given to a sweep or taken from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagging {
-    /// It is given.
+    /// The sweep has it from now on.
     Give,
-    /// It is taken.
+    /// The sweep has it no more.
     Take,
 }
 

@@ -12,7 +12,7 @@ const STEPS: usize = 1024;
 /// Steps of a lane whose spans are removed in a transaction: a rank may have some hundred spans in each.
 const SPANS: usize = 4;
 
-/// What goes.
+/// Keys of the steps whose rows are removed, and of those that lose their spans.
 pub(crate) struct Discarded {
     /// Lane, step and rank.
     steps: Vec<(i64, u64, u32)>,

@@ -30,7 +30,7 @@ pub struct Surplus<'a> {
     pub before: Option<i64>,
 }
 
-/// What goes, and what would go but is needed.
+/// The runs and sweeps that are removed, and those that would be but are needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Prunable {
     /// The runs that go, in the order in which they were planned.
@@ -81,7 +81,7 @@ from_row! {
 }
 
 impl Store {
-    /// What [`Store::prune`] removes, of sweeps whose driver was killed too.
+    /// Selects what [`Store::prune`] removes, of sweeps whose driver was killed too.
     pub async fn prunable(&self, surplus: &Surplus<'_>) -> Result<Prunable, StoreError> {
         let fitting: Vec<i64> = self.fitting(surplus.selection).await?.iter().map(|run| run.run).collect();
         let mut candidates: Vec<Candidate> = sqlx::query_as(

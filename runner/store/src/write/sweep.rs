@@ -12,7 +12,7 @@ use sqlx::sqlite::SqliteConnection;
 /// A sweep that begins.
 #[derive(Clone, Debug)]
 pub struct NewSweep<'a> {
-    /// What it will run.
+    /// Its cells and runs.
     pub plan: &'a Plan,
     /// The recipe as the user typed it.
     pub recipe_path: &'a str,

@@ -160,7 +160,7 @@ fn gossip(ranks: u32, seed: u64) -> Result<WorldOutcome, WorldError> {
         let local = Shared::new(Local::default(), runtime.bell(format!("buffer of rank {me}")));
         let mut neighbours = vec![GroupRank((me + n - 1) % n), GroupRank((me + 1) % n)];
         neighbours.dedup();
-        let lane: Box<dyn Service> = if me % 2 == 0 {
+        let lane: Box<dyn Service> = if me.is_multiple_of(2) {
             Box::new(Active { local: local.clone(), neighbours, draw: seed ^ (me as u64) << 32, sent: 0 })
         } else {
             Box::new(Passive { local: local.clone(), askers: neighbours.len(), served: 0 })
