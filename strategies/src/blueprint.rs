@@ -198,9 +198,9 @@ impl Blueprint {
 
     /// Messages that a worker's step waits for.
     pub(crate) fn bound(&self) -> StepBound {
-        match self.strategy {
-            Kind::PipeSgd { depth: 2.., .. } => StepBound::AllMessages,
-            _ => StepBound::OwnMessages,
+        match self.strategy.depth() {
+            0 | 1 => StepBound::OwnMessages,
+            2.. => StepBound::AllMessages,
         }
     }
 
@@ -217,8 +217,12 @@ impl Blueprint {
 
     /// The lane that a worker's gradients travel on.
     pub(crate) fn gradient_lane(&self) -> GradientLane {
-        let always = matches!(self.strategy, Kind::PipeSgd { .. });
-        if always || self.division().divides() { GradientLane::Communication } else { GradientLane::Compute }
+        let is_pipelined = self.strategy.depth() > 0;
+        if is_pipelined || self.division().divides() {
+            GradientLane::Communication
+        } else {
+            GradientLane::Compute
+        }
     }
 
     /// The roles of a rank.

@@ -25,8 +25,7 @@ impl Way {
     fn of(strategy: &Strategy) -> Result<Self, NoModel> {
         match strategy.kind().profile().exchange {
             ExchangeThrough::AllReduce => {
-                let pipelined = matches!(strategy, Strategy::PipeSgd { depth: 2.., .. });
-                Ok(if pipelined { Self::Pipeline } else { Self::AllReduces })
+                Ok(if strategy.depth() > 1 { Self::Pipeline } else { Self::AllReduces })
             }
             ExchangeThrough::SyncServer => Ok(Self::Servers),
             ExchangeThrough::AsyncServer | ExchangeThrough::Centre | ExchangeThrough::Neighbours => {

@@ -13,7 +13,7 @@ use super::{Computing, NoModel, Passes};
 use crate::{number_format, phase_shares};
 use predict::all_reduce::RING_SEGMENT;
 use predict::network::LinkRates;
-use recipe::{Collective, Compression, ModelShare, ReduceOrder, RunSpec, Schedule, Sends, Strategy};
+use recipe::{Compression, ExchangeThrough, ModelShare, Profile, RunSpec, Schedule, Sends, StrategyKind};
 use record::{HeldCost, Phase, ScheduleCost};
 use std::num::NonZeroU32;
 use store::AttemptRow;
@@ -77,7 +77,7 @@ fn no_messages(spec: &RunSpec) -> &'static str {
 /// The link whose all-reduces cost what was measured.
 fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
     let wrong = |error: &dyn std::fmt::Display| NoModel(error.to_string());
-    if !matches!(spec.strategy, Strategy::DSync | Strategy::PipeSgd { .. }) {
+    if !averages_all_of_the_gradient(spec.strategy.kind()) {
         return Err(NoModel(format!(
             "messages of `{}` tell nothing of a link: take a run of `d-sync` or `pipe-sgd`",
             spec.strategy.kind()
@@ -92,6 +92,12 @@ fn rates(spec: &RunSpec, cost: ScheduleCost) -> Result<LinkRates, NoModel> {
     LinkRates::new(cost.start_up / start_ups, cost.per_byte / per_byte, 0.0).map_err(|error| wrong(&error))
 }
 
+/// Whether each measured message is an all-reduce of a part of the gradient among all workers.
+fn averages_all_of_the_gradient(kind: StrategyKind) -> bool {
+    let Profile { exchange, share, .. } = kind.profile();
+    kind.takes_schedule() && exchange == ExchangeThrough::AllReduce && share == ModelShare::Whole
+}
+
 /// The largest distance of a measured message from the line.
 const FARTHEST: f64 = 0.2;
 
@@ -102,9 +108,7 @@ fn follows_a_line(spec: &RunSpec, cost: ScheduleCost) -> Result<(), NoModel> {
         return refused("they are coded, and coding takes time too".to_owned());
     }
     let chunk = 4 * spec.model.parameters() as u64 / u64::from(spec.cluster.workers().max(1));
-    let forwards = spec.communication.collective == Collective::Ring
-        && spec.communication.reduce_order == ReduceOrder::Ring;
-    if forwards && chunk > RING_SEGMENT as u64 {
+    if spec.communication.adds_around_a_ring() && chunk > RING_SEGMENT as u64 {
         let part = RING_SEGMENT >> 10;
         return refused(format!(
             "a ring passes parts of chunks above {part} KiB on before the rest has come"
@@ -126,6 +130,7 @@ mod tests {
     use super::super::forecast;
     use super::*;
     use crate::sample::Sample;
+    use recipe::{Collective, ReduceOrder, Strategy};
     use record::{Nanos, Rank, ScheduleRecord};
 
     /// A plan whose messages took what a link with these rates makes of the run's own collective.

@@ -98,9 +98,7 @@ impl MessageTime {
         sent: Sent,
     ) -> Result<Self, NoModel> {
         let (bytes, coded) = sent.bytes(spec)?;
-        let ring = spec.communication.collective == Collective::Ring
-            && spec.communication.reduce_order == ReduceOrder::Ring;
-        if ring && !coded {
+        if spec.communication.adds_around_a_ring() && !coded {
             return Ok(Self::Ring { rates, workers });
         }
         let line = message_cost(spec, rates, workers)?;

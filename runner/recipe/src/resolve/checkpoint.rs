@@ -5,7 +5,7 @@ use crate::resolve::compression;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Optional;
-use crate::{Codec, Compression, Extent, StrategyKind, Training};
+use crate::{Compression, Extent, StrategyKind, Training};
 
 const CHECKPOINT: Optional<Extent> = Optional::extent("train.checkpoint");
 
@@ -44,9 +44,6 @@ fn obstacle(settings: &Settings, kind: StrategyKind) -> Option<Obstacle> {
     if let Some(reason) = kind.not_continued() {
         return Some(Obstacle { of: format!("`{kind}`"), reason });
     }
-    let custom = matches!(compression::read(kind, settings), Compression::Coded { codec: Codec::Custom, .. });
-    custom.then(|| Obstacle {
-        of: "a codec of your own".into(),
-        reason: "only the codec itself knows what it remembers from step to step",
-    })
+    let Compression::Coded { codec, .. } = compression::read(kind, settings) else { return None };
+    codec.not_continued().map(|reason| Obstacle { of: format!("the codec `{}`", codec.name()), reason })
 }

@@ -62,9 +62,9 @@ pub(crate) fn custom_codec(compression: Compression, settings: &Settings) -> Opt
     }
 }
 
-/// Pieces in which a gradient travels; only `pipe-sgd` has the key.
-pub(crate) fn pieces(kind: StrategyKind, settings: &Settings) -> u64 {
-    if kind == StrategyKind::PipeSgd { SEGMENTS.of(settings) } else { 1 }
+/// Pieces in which a gradient travels: one by default, and where the strategy has no such key.
+pub(crate) fn pieces(settings: &Settings) -> u64 {
+    SEGMENTS.of(settings)
 }
 
 /// Errors and warnings about a compression.
@@ -123,7 +123,7 @@ fn nothing_to_remember(kind: StrategyKind, settings: &Settings) -> Finding {
 
 /// A codec that must not encode partial sums, in an all-reduce that sends these. A server that adds sends whole sums, as they are.
 fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> Option<Finding> {
-    let served = kind == StrategyKind::Gmp && AVERAGED_BY.of(settings) == AveragedBy::Servers;
+    let served = AVERAGED_BY.of(settings) == AveragedBy::Servers;
     if kind.profile().exchange != ExchangeThrough::AllReduce
         || served
         || collective::order(settings) == ReduceOrder::Rank
@@ -155,8 +155,8 @@ fn projected_before_nothing(kind: StrategyKind, settings: &Settings, codec: Code
                 .cure("take `d-sync` or `pipe-sgd`, or a codec like `top-k` or `sign`"),
         );
     }
-    let pieces = pieces(kind, settings);
-    (pieces > 1 && matches!(codec, Codec::Powersgd { .. })).then(|| {
+    let pieces = pieces(settings);
+    (pieces > 1 && codec.factors_matrices()).then(|| {
         Finding::new(
             "R154",
             format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),

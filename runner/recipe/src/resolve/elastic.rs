@@ -5,7 +5,7 @@ use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{MovingRate, Strategy, StrategyKind, SyncVariant, Training};
+use crate::{MovingRate, StepPace, Strategy, SyncVariant, Training};
 
 pub(crate) const RHO: Optional<f64> = Optional::number("strategy.rho");
 pub(crate) const MOVING_RATE: Optional<f64> = Optional::number("strategy.moving-rate");
@@ -69,7 +69,7 @@ fn overshoot(settings: &Settings, strategy: &Strategy, workers: u32, train: &Tra
         ("R132", format!("the centre of `{kind}` overshoots a worker: its moving rate is {a} > 1"))
     } else if all <= 1.0 + ROUNDING {
         return None;
-    } else if kind == StrategyKind::EasgdSync {
+    } else if kind.profile().pace == StepPace::Common {
         ("R132", format!("the centre of `{kind}` overshoots: {workers} workers x {a} = {all} > 1"))
     } else {
         (

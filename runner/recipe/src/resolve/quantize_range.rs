@@ -23,7 +23,7 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings, workers: u32) ->
     if kind.profile().sends != Sends::Gradients {
         return Some(no_all_reduce(settings, kind));
     }
-    let pieces = compression::pieces(kind, settings);
+    let pieces = compression::pieces(settings);
     if pieces > 1 {
         return Some(in_pieces(settings, pieces));
     }

@@ -10,7 +10,7 @@ use crate::resolve::training;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{Codec, Compression, RunSpec, Schedule, ScheduleKind, StrategyKind};
+use crate::{Codec, Compression, ExchangeThrough, RunSpec, Schedule, ScheduleKind, Sends, StrategyKind};
 
 const KIND: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
 const SIZE: Defaulted<u64> = Defaulted::size("communication.schedule.size");
@@ -42,9 +42,9 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
     }
     let all = [
         nothing_to_hide_behind(kind, settings, schedule),
-        in_pieces_already(kind, settings, schedule),
+        in_pieces_already(settings, schedule),
         unknown_norm(kind, settings, schedule),
-        weights_only(kind, settings, schedule),
+        weights_only(settings, schedule),
         needs_whole_gradient(kind, settings, schedule),
         planned_for_servers(kind, settings, schedule),
     ];
@@ -53,8 +53,7 @@ pub(crate) fn findings(kind: StrategyKind, settings: &Settings) -> Vec<Finding> 
 
 /// Weights leave before the step is computed, and a plan is made from when gradients are there.
 fn nothing_to_hide_behind(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    let planned = matches!(schedule, Schedule::Merged | Schedule::MergedExact);
-    (kind == StrategyKind::EasgdSync && planned).then(|| {
+    (kind.profile().sends == Sends::Weights && schedule.measured_steps() > 0).then(|| {
         Finding::new("R197", format!("`{}` plans by when gradients are there, and `{kind}` sends weights", schedule.kind()))
             .at_option(settings.span(KIND), "a plan for gradients")
             .at_option(settings.span(STRATEGY_KIND), "its weights are all there when a step begins")
@@ -62,8 +61,8 @@ fn nothing_to_hide_behind(kind: StrategyKind, settings: &Settings, schedule: Sch
     })
 }
 
-fn in_pieces_already(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    let pieces = compression::pieces(kind, settings);
+fn in_pieces_already(settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    let pieces = compression::pieces(settings);
     (pieces > 1).then(|| {
         Finding::new(
             "R171",
@@ -75,8 +74,12 @@ fn in_pieces_already(kind: StrategyKind, settings: &Settings, schedule: Schedule
     })
 }
 
+fn is_served_together(kind: StrategyKind) -> bool {
+    kind.profile().exchange == ExchangeThrough::SyncServer
+}
+
 fn unknown_norm(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    CLIP.of(settings).filter(|_| kind == StrategyKind::PsSync)?;
+    CLIP.of(settings).filter(|_| is_served_together(kind))?;
     Some(
         Finding::new(
             "R172",
@@ -89,8 +92,8 @@ fn unknown_norm(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> 
 }
 
 /// Weights that are averaged now and then leave when a step is over.
-fn weights_only(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    AVERAGE_EVERY.of(settings).filter(|_| kind == StrategyKind::Gmp)?;
+fn weights_only(settings: &Settings, schedule: Schedule) -> Option<Finding> {
+    AVERAGE_EVERY.of(settings)?;
     Some(
         Finding::new(
             "R173",
@@ -140,7 +143,7 @@ fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Sched
 
 /// With one bucket, gradients of workers that were served last travel while others are served already; with several, all are served together.
 fn planned_for_servers(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
-    (kind == StrategyKind::PsSync && schedule.measured_steps() > 0).then(|| {
+    (is_served_together(kind) && schedule.measured_steps() > 0).then(|| {
         let schedule = schedule.kind();
         Finding::new("R232", format!("`{schedule}` may be slower than `single` through servers"))
             .at_option(settings.span(KIND), "plans several buckets")

@@ -18,6 +18,13 @@ pub struct Communication {
     pub transport: PayloadPath,
 }
 
+impl Communication {
+    /// Whether an all-reduce goes around a ring, each rank adding its part to those that come.
+    pub fn adds_around_a_ring(&self) -> bool {
+        self.collective == Collective::Ring && self.reduce_order == ReduceOrder::Ring
+    }
+}
+
 family! {
     /// The algorithms of an all-reduce that a recipe can name.
     pub enum CollectiveKind {

@@ -170,17 +170,31 @@ impl Codec {
         self.profile().biased
     }
 
+    /// Whether it replaces each matrix of a gradient by factors, and so needs matrices whole.
+    pub fn factors_matrices(self) -> bool {
+        self.profile().factors_matrices
+    }
+
+    /// Why a run cannot be continued from a checkpoint with the same bits; `None` if it can.
+    pub fn not_continued(self) -> Option<&'static str> {
+        self.profile().not_continued
+    }
+
     fn profile(self) -> CodecProfile {
-        const HOP: CodecProfile = CodecProfile { route: CodedSum::EveryHop, biased: false };
-        const ONCE: CodecProfile = CodecProfile { route: CodedSum::Once, biased: false };
-        const PROJECTED: CodecProfile = CodecProfile { route: CodedSum::Projected, biased: false };
+        const HOP: CodecProfile = CodecProfile::new(CodedSum::EveryHop);
+        const ONCE: CodecProfile = CodecProfile::new(CodedSum::Once);
+        const PROJECTED: CodecProfile = CodecProfile::new(CodedSum::Projected);
         match self {
             Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => HOP,
             Self::TopK { .. } | Self::Sign => CodecProfile { biased: true, ..ONCE },
+            Self::Terngrad { .. } | Self::Qsgd { .. } => ONCE,
             // Of a codec of another crate nothing is known here but that it is encoded once.
-            Self::Terngrad { .. } | Self::Qsgd { .. } | Self::Custom => ONCE,
+            Self::Custom => CodecProfile {
+                not_continued: Some("only the codec itself knows what it remembers from step to step"),
+                ..ONCE
+            },
             Self::RandomK { .. } => PROJECTED,
-            Self::Powersgd { .. } => CodecProfile { biased: true, ..PROJECTED },
+            Self::Powersgd { .. } => CodecProfile { biased: true, factors_matrices: true, ..PROJECTED },
         }
     }
 
@@ -213,6 +227,14 @@ impl Codec {
 struct CodecProfile {
     route: CodedSum,
     biased: bool,
+    factors_matrices: bool,
+    not_continued: Option<&'static str>,
+}
+
+impl CodecProfile {
+    const fn new(route: CodedSum) -> Self {
+        Self { route, biased: false, factors_matrices: false, not_continued: None }
+    }
 }
 
 #[cfg(test)]

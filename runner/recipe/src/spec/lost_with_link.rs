@@ -1,6 +1,6 @@
 //! Which ranks of a run exchange messages, and what the run loses with the link between two of them.
 
-use crate::{Collective, Graph, ReduceOrder, Role, RunSpec, Schedule, StepPace, Strategy};
+use crate::{Collective, ExchangeThrough, Graph, ReduceOrder, Role, RunSpec, Schedule, StepPace, Strategy};
 use std::cell::OnceCell;
 use std::time::Duration;
 
@@ -83,7 +83,10 @@ impl UsedLinks<'_> {
             [Role::Server, Role::Server] => None,
             // A tree joins the master of synchronous elastic averaging with some of its workers.
             [Role::Worker, Role::Server] | [Role::Server, Role::Worker] => {
-                (!matches!(self.spec.strategy, Strategy::EasgdSync { .. })).then_some(true)
+                let profile = self.spec.strategy.kind().profile();
+                let in_a_tree =
+                    profile.exchange == ExchangeThrough::Centre && profile.pace == StepPace::Common;
+                (!in_a_tree).then_some(true)
             }
         }
     }

@@ -204,11 +204,11 @@ impl Strategy {
 
     /// Whether servers, which hold no weights, add what the workers average.
     pub fn averages_through_servers(&self) -> bool {
-        matches!(self, Self::Gmp { averaged_by: AveragedBy::Servers, .. })
+        self.options().averaged_by == AveragedBy::Servers
     }
 
     fn centre_is_on_a_worker(&self) -> bool {
-        matches!(self, Self::EasgdSync { variant: SyncVariant::FirstWorker | SyncVariant::Overlapped, .. })
+        self.options().variant.is_some_and(SyncVariant::has_centre_on_a_worker)
     }
 
     /// Steps by which a worker may be ahead of the slowest one; `None` where there is no bound.
@@ -234,8 +234,7 @@ impl Strategy {
     /// Whether workers that step by themselves wait for others all the same: for their turn, or because of the staleness
     /// bound.
     pub fn holds_back(&self) -> bool {
-        let takes_turns = matches!(self, Self::EasgdOriginal { .. });
-        takes_turns || self.staleness_bound().is_some() || self.serve() == Some(Serve::One)
+        self.options().in_turn || self.staleness_bound().is_some() || self.serve() == Some(Serve::One)
     }
 
     /// Whether each worker steps by itself.
@@ -304,6 +303,9 @@ impl Strategy {
             serve: None,
             split: None,
             warm_up: Extent::Steps(0),
+            variant: None,
+            averaged_by: AveragedBy::Workers,
+            in_turn: false,
         };
         match self {
             Self::PsSync
@@ -311,13 +313,14 @@ impl Strategy {
             | Self::DPsgd { .. }
             | Self::AdPsgd { .. }
             | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdSync { .. }
             | Self::Custom { .. } => none,
+            Self::EasgdOriginal { .. } => Options { in_turn: true, ..none },
+            Self::EasgdSync { variant, .. } => Options { variant: Some(*variant), ..none },
             Self::PipeSgd { depth, warmup, .. } => {
                 Options { depth: u64::from(*depth), warm_up: *warmup, ..none }
             }
-            Self::Gmp { mp, scheme, average_every, least_ccr, .. } => Options {
+            Self::Gmp { mp, scheme, average_every, least_ccr, averaged_by, fc_update: _ } => Options {
+                averaged_by: *averaged_by,
                 period: average_every.unwrap_or(1),
                 split: Some(ModelSplit { parts: *mp, scheme: *scheme, least_ccr: *least_ccr }),
                 ..none
@@ -344,6 +347,10 @@ struct Options {
     serve: Option<Serve>,
     split: Option<ModelSplit>,
     warm_up: Extent,
+    variant: Option<SyncVariant>,
+    averaged_by: AveragedBy,
+    /// Whether workers that step by themselves do so one after the other.
+    in_turn: bool,
 }
 
 /// How workers split a model.

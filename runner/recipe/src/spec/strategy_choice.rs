@@ -59,6 +59,16 @@ pub enum SyncVariant {
     Overlapped,
 }
 
+impl SyncVariant {
+    /// Whether a worker holds the centre, and there is no master beside the workers.
+    pub fn has_centre_on_a_worker(self) -> bool {
+        match self {
+            Self::Master => false,
+            Self::FirstWorker | Self::Overlapped => true,
+        }
+    }
+}
+
 family! {
     /// Which comes first in a step of gossip.
     #[derive(Serialize, Deserialize, JsonSchema)]

@@ -378,7 +378,7 @@ fn true_anyway(strategy: &StrategySetting, key: KeyId, leaf: &Leaf) -> bool {
 }
 
 fn adds_by_servers(strategy: &StrategySetting) -> bool {
-    strategy.kind == StrategyKind::Gmp && AVERAGED_BY.of(&strategy.settings) == AveragedBy::Servers
+    AVERAGED_BY.of(&strategy.settings) == AveragedBy::Servers
 }
 
 /// Why a schedule has no effect on a strategy.
