@@ -7,7 +7,6 @@
 use crate::message::{Fields, Message};
 use crate::plan::TrainingPlan;
 use crate::server::client::{Client, Note, part};
-use crate::server::exchange_lane::Visit;
 use crate::server::shards::Shards;
 use crate::server::state::{Centre, ServerState};
 use crate::server::worker_clocks::Applied;
@@ -65,6 +64,15 @@ pub enum Arrival {
         /// Local steps since the last visit.
         done: u64,
     },
+}
+
+/// A visit to the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Number of the visit, from 1.
+    pub number: u64,
+    /// Steps that the worker took since the last one.
+    pub done: u64,
 }
 
 /// Sent with the centre.

@@ -3,7 +3,7 @@
 
 use crate::handoff::{Handoff, Pending, Request};
 use crate::server::client::{Note, RECEIVED, part};
-use crate::server::elastic_client::Grant;
+use crate::server::elastic_client::{Grant, Visit};
 use crate::server::shards::Shards;
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
@@ -19,15 +19,6 @@ pub struct Exchange {
     visit: Visit,
     /// A packet for each server.
     parts: Vec<Packet>,
-}
-
-/// A visit to the servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
-    /// Number of the visit, from 1.
-    pub number: u64,
-    /// Steps that the worker took since the last one.
-    pub done: u64,
 }
 
 /// The answer of one server: the part of the centre that it holds.

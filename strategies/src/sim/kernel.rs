@@ -1,15 +1,16 @@
 //! Actors, events, and virtual time.
 
 mod credit;
+pub(super) mod health;
 mod order;
 
 use super::choices::Choices;
-use super::fault::Health;
 use crate::emulation::{Fabric, Flight, NicModel};
 use crate::rng::mix;
 use crate::{Envelope, Kind, Senders, StepError, Tag, Wanted};
 use corosensei::Yielder;
 use credit::Credits;
+use health::Health;
 use order::Slice;
 use record::{LaneId, Nanos, Phase, Rank};
 use std::cmp::Reverse;

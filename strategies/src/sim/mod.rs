@@ -7,18 +7,25 @@
 //!
 //! Nothing in this crate may keep state in a thread-local: all lanes share one thread here.
 
+mod aftermath;
+mod blocked;
 mod choices;
 mod cost;
 mod fault;
 mod kernel;
+mod lanes;
+mod outcome;
 mod runtime;
 mod world;
 
 pub use crate::emulation::Link;
+pub use aftermath::{Aftermath, Ending, LaneEnd};
+pub use blocked::Blocked;
 pub use choices::Choices;
 pub use cost::Costs;
-pub use fault::{Aftermath, Ending, Fault, Faults, LaneEnd};
-pub use world::{Blocked, RankOutcome, World, WorldError, WorldOutcome};
+pub use fault::{Fault, Faults};
+pub use outcome::{RankOutcome, WorldError, WorldOutcome};
+pub use world::World;
 
 use recipe::{RunSpec, Strategy};
 

@@ -2,7 +2,7 @@
 
 use super::cost::Costs;
 use super::kernel::{Actor, Kernel, Source, Wait};
-use super::world::{RankLog, World};
+use super::outcome::RankLog;
 use crate::emulation::ComputeModel;
 use crate::{
     Bell, Checkpoint, Envelope, Gate, Kind, Observer, Packet, Runtime, Senders, StepError, Tag, Transport,
@@ -10,12 +10,19 @@ use crate::{
 };
 use recipe::PlannedFault;
 use record::{Clock, Event, Nanos, Phase, Rank, SnapshotRecord, StruckRecord, WeightHash, Work};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) struct SimRuntime {
     pub(super) kernel: Arc<Kernel>,
-    pub(super) world: World,
+    pub(super) costs: Costs,
+    /// Factors on the cost of a rank's work.
+    pub(super) slow: BTreeMap<Rank, f64>,
+    /// Stated times of work in place of its costs, by rank.
+    pub(super) paces: BTreeMap<Rank, ComputeModel>,
+    pub(super) jitter: f64,
+    pub(super) faults: Vec<PlannedFault>,
     pub(super) logs: Vec<Arc<Mutex<RankLog>>>,
 }
 
@@ -23,11 +30,11 @@ impl Runtime for SimRuntime {
     fn clock(&self, rank: Rank) -> Arc<dyn Clock> {
         Arc::new(SimClock {
             kernel: self.kernel.clone(),
-            costs: self.world.costs.clone(),
-            slow: self.world.slow.get(&rank).copied().unwrap_or(1.0),
-            pace: self.world.paces.get(&rank).cloned(),
+            costs: self.costs.clone(),
+            slow: self.slow.get(&rank).copied().unwrap_or(1.0),
+            pace: self.paces.get(&rank).cloned(),
             step: AtomicU64::new(0),
-            jitter: self.world.jitter,
+            jitter: self.jitter,
         })
     }
 
@@ -50,7 +57,7 @@ impl Runtime for SimRuntime {
 
     fn observer(&self, rank: Rank) -> Arc<dyn Observer> {
         let of_rank = |fault: &&PlannedFault| fault.rank == rank.0;
-        let faults = self.world.faults.iter().filter(of_rank).copied().collect();
+        let faults = self.faults.iter().filter(of_rank).copied().collect();
         Arc::new(SimObserver {
             kernel: self.kernel.clone(),
             rank,
