@@ -24,6 +24,13 @@ pub(super) fn drawing(
     name: FigureName,
     style: &FigureStyle,
 ) -> Result<Option<Drawing>, FigureError> {
+    let has_axes = matches!(name, FigureName::Accuracy | FigureName::Loss);
+    for (what, value) in [("axis", &style.by), ("scale", &style.scale)] {
+        if !has_axes && !value.is_empty() {
+            let known = vec!["one only".to_owned()];
+            return Err(FigureError::NoSuchAxis { name, what, value: value.clone(), known });
+        }
+    }
     match name {
         FigureName::Winners => winners(findings),
         FigureName::Forest => forest_of(findings),

@@ -1,11 +1,9 @@
 //! A figure: charts on a sheet of its width, their legend, their numbers; and the file that it becomes.
 
-use super::charts;
 use super::legend::{Legend, LegendEntry};
 use super::plain::plain;
 use super::{FigureError, FigureName, FigureStyle, POINT};
 use crate::chart::{Sheet, Table, coordinate};
-use crate::findings::Findings;
 use crate::render;
 use roxmltree::Document;
 use serde::Serialize;
@@ -83,22 +81,6 @@ pub(super) fn sheet(name: FigureName, width: f64) -> Sheet {
 }
 
 impl Drawing {
-    /// `None` where the page has no such figure.
-    pub(super) fn of(
-        findings: &Findings,
-        name: FigureName,
-        style: &FigureStyle,
-    ) -> Result<Option<Self>, FigureError> {
-        let has_axes = matches!(name, FigureName::Accuracy | FigureName::Loss);
-        for (what, value) in [("axis", &style.by), ("scale", &style.scale)] {
-            if !has_axes && !value.is_empty() {
-                let known = vec!["one only".to_owned()];
-                return Err(FigureError::NoSuchAxis { name, what, value: value.clone(), known });
-            }
-        }
-        charts::drawing(findings, name, style)
-    }
-
     pub(super) fn text(&self, width: f64, style: &FigureStyle) -> Result<Text, FigureError> {
         let sizes = self.charts.iter().map(|chart| size(&chart.svg)).collect::<Result<Vec<_>, _>>()?;
         let widest = sizes.iter().map(|size| size[0]).fold(0.0, f64::max).max(1.0);

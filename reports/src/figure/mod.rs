@@ -19,7 +19,6 @@ use crate::chart::Sheet;
 use crate::findings::Findings;
 use crate::view::condition_title;
 use crate::{Options, ReportError, redact};
-use drawing::Drawing;
 use store::SweepRows;
 
 /// Height of a letter in a chart's own units.
@@ -151,7 +150,7 @@ pub fn figure(
     }
     let width = letters * LETTER;
     findings.sheet = drawing::sheet(name, width);
-    let Some(drawing) = Drawing::of(&findings, name, style)? else {
+    let Some(drawing) = charts::drawing(&findings, name, style)? else {
         return Err(absent(&findings, name, style));
     };
     let chart = if drawing.charts.is_empty() { None } else { Some(drawing.text(width, style)?) };
@@ -183,7 +182,7 @@ fn present(findings: &Findings, style: &FigureStyle) -> Vec<FigureName> {
     let plain = FigureStyle { by: String::new(), scale: String::new(), ..style.clone() };
     let is_there = |name: &FigureName| {
         matches!(
-            Drawing::of(findings, *name, &plain),
+            charts::drawing(findings, *name, &plain),
             Ok(Some(_)) | Err(FigureError::SeveralConditions { .. })
         )
     };

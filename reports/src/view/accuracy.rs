@@ -1,9 +1,9 @@
 //! The section on training: the metric and the training loss of each condition, and the times to the target.
 
 use super::condition_title;
-use super::conditions::are_folded;
 use super::curves::{self, Panel};
 use super::described;
+use super::folding::are_folded;
 use super::reach::{self, Reach};
 use super::rise::Rise;
 use super::series::{MOST_POINTS, Point, Series, points_of_each};

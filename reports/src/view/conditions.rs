@@ -10,12 +10,9 @@ use crate::number_format;
 use crate::verdict::{sure_words, target_words};
 use crate::winner::{Lead, Winner};
 use comparison::Comparison;
-use comparison::study::{Condition, SpeedMeasure, Study};
+use comparison::study::{Condition, SpeedMeasure};
 use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// Up to this number of conditions nothing is folded away.
-const MOST_OPEN: usize = 4;
 
 /// A condition behind its line.
 #[derive(Debug, Serialize)]
@@ -33,11 +30,6 @@ pub(crate) struct Folded {
     pub(crate) verdicts: VerdictGroup,
     pub(crate) board: Board,
     pub(crate) accuracy: Option<Accuracy>,
-}
-
-/// Whether conditions are folded away.
-pub(crate) fn are_folded(study: &Study) -> bool {
-    study.conditions.len() > MOST_OPEN
 }
 
 /// `verdicts` and `winners` are those of all conditions, in the order of the plan.

@@ -12,6 +12,7 @@ mod described;
 mod drift;
 mod emulation;
 mod failures;
+mod folding;
 pub(crate) mod forecast;
 pub(crate) mod forest;
 pub(crate) mod front;
@@ -156,7 +157,7 @@ struct PerCondition {
 impl PerCondition {
     fn of(findings: &Findings, verdicts: &[Verdict], winners: &[Option<winner::Winner>]) -> Self {
         let groups = verdicts::verdict_groups(findings, verdicts);
-        if conditions::are_folded(&findings.study) {
+        if folding::are_folded(&findings.study) {
             let folded = conditions::folded(findings, groups, winners);
             return Self { folded, ..Self::default() };
         }

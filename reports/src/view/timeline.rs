@@ -1,8 +1,8 @@
 //! The phases of each lane over time: the median run of each arm, at its start, in a typical step, in its longest step.
 
 use super::condition_title;
-use super::conditions::are_folded;
 use super::described::{self, LanePhase};
+use super::folding::are_folded;
 use super::phases::{self, LegendGroup};
 use crate::Timelines;
 use crate::chart::{Area, Figure, Frame, Path, Scale, Table, Tick, coordinate};

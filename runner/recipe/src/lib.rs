@@ -34,9 +34,8 @@ pub use spec::communication::{
     TransportKind,
 };
 pub use spec::compression::{Codec, CodedSum, Compression, CompressionKind, CustomCodec, QuantizeRange};
-pub use spec::dataset::{
-    Dataset, DatasetFiles, DatasetKind, DatasetProfile, Partition, PartitionKind, Sampling, Source, Targets,
-};
+pub use spec::dataset::{Dataset, DatasetFiles, DatasetKind, Partition, PartitionKind, Sampling, Source};
+pub use spec::dataset_profile::{DatasetProfile, Targets};
 pub use spec::device::Device;
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,

@@ -1,5 +1,6 @@
 //! Data of a made-up run: its steps, curves, ranks and links.
 
+use super::host::milliseconds;
 use super::noise::Noise;
 use super::straggler::Pace;
 use super::{APART, BATCH, PARAMETERS, SAMPLES, STARTED, Sample, SampleArm, Straggler, host, straggler};
@@ -230,8 +231,4 @@ fn serving(parts: &[(Phase, f64)]) -> Vec<(Phase, f64)> {
 /// The sum of the phases of a step.
 fn length(parts: &[(Phase, f64)]) -> f64 {
     parts.iter().map(|(_, time)| time).sum()
-}
-
-pub(super) fn milliseconds(value: f64) -> Nanos {
-    Nanos((value.max(0.0) * 1e6) as u64)
 }

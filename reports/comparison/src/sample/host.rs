@@ -1,6 +1,5 @@
 //! The machine of a made-up run: quiet, with what the run leaves of its cores.
 
-use super::attempt::milliseconds;
 use super::noise::Noise;
 use record::{HostRecord, Nanos};
 use store::BlockRow;
@@ -37,4 +36,8 @@ pub(super) fn blocks(step: f64, steps: u64, mut noise: Noise) -> Vec<BlockRow> {
     let steady = steps.saturating_sub(steps / 10);
     let block = |_| BlockRow { steps: steady / 8, length: milliseconds(step * (1.0 + 0.02 * noise.draw())) };
     if steady < 160 { Vec::new() } else { (0..8).map(block).collect() }
+}
+
+pub(super) fn milliseconds(value: f64) -> Nanos {
+    Nanos((value.max(0.0) * 1e6) as u64)
 }

@@ -1,7 +1,7 @@
 //! The sentences on costs: which arm is the soonest, which the cheapest, and the costs counted.
 
 use super::super::condition_title;
-use super::super::conditions::are_folded;
+use super::super::folding::are_folded;
 use crate::cost::{self, Bill, Costs};
 use crate::findings::Findings;
 use crate::number_format;

@@ -1,6 +1,6 @@
 //! The evaluator's part of an attempt: it is given one snapshot at a time, or those of one evaluation point together.
 
-use super::blame::Cause;
+use super::fault::Cause;
 use super::snapshot_groups::SnapshotGroups;
 use super::{Action, Conclusion, Stage, Supervisor, nanos};
 use crate::ProcessExit;

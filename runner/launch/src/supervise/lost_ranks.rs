@@ -1,6 +1,6 @@
 //! Lost ranks, without which the others continue.
 
-use super::blame::{Cause, Fault};
+use super::fault::{Cause, Fault};
 use super::rank::RankState;
 use super::{Conclusion, DOUBT, Stage, Supervisor};
 use crate::Update;

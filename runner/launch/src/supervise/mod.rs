@@ -12,6 +12,7 @@
 
 mod blame;
 mod evaluation;
+mod fault;
 mod input;
 mod lost_ranks;
 mod planned;
@@ -25,8 +26,8 @@ pub(crate) use blame::Conclusion;
 pub(crate) use input::{Action, AttemptReport, Input, Rules};
 
 use crate::{ProcessExit, RunPhase, Update};
-use blame::{Cause, Fault};
 use evaluation::Evaluation;
+use fault::{Cause, Fault};
 use mesh::{Member, ToDriver, ToMember};
 use rank::RankState;
 use record::{Event, Nanos, Rank, RankEnd};

@@ -1,6 +1,6 @@
 //! Planned faults of the recipe: a rank reports one before it strikes, and is not blamed for it.
 
-use super::blame::{Cause, Fault};
+use super::fault::{Cause, Fault};
 use super::{Supervisor, nanos};
 use recipe::{FaultAction, LostWithLink, PlannedFault, Role, StepPace};
 use record::Rank;

@@ -1,6 +1,6 @@
 //! The supervisor's knowledge of one rank.
 
-use super::blame::{Cause, Fault};
+use super::fault::{Cause, Fault};
 use crate::{ProcessExit, Whereabouts};
 use mesh::Heartbeat;
 use recipe::PlannedFault;

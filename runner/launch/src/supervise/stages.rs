@@ -1,6 +1,6 @@
 //! Stage transitions of an attempt, driven by the elapsed time and by the events received so far.
 
-use super::blame::{Cause, Fault};
+use super::fault::{Cause, Fault};
 use super::rank::{self, RankState};
 use super::{Action, Conclusion, SILENT_BEATS, Stage, Supervisor, nanos};
 use crate::{RunPhase, Update};

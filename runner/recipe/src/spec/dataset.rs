@@ -4,6 +4,7 @@ use crate::Shape;
 use crate::paths::tidy;
 use crate::spec::arrays::ArrayProfile;
 use crate::spec::augment::Augmentation;
+use crate::spec::dataset_profile::{DatasetProfile, Targets};
 use crate::spec::family::family;
 use crate::spec::labelled_text::LabelledTextProfile;
 use crate::spec::pictures::PictureProfile;
@@ -73,41 +74,6 @@ family! {
         Text = "text": "Your own texts with a label each: train.csv and test.csv of the folder `dataset.path`, with the label in the \
             first column and the text in the others, which are joined by a space. Labels are any words; the classes are those of \
             train.csv, in byte order. The vocabulary is that of train.csv.",
-    }
-}
-
-/// Properties of a data set that a model depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DatasetProfile {
-    /// The shape of an example.
-    pub input: Shape,
-    /// Number of classes; labels are below it.
-    pub classes: usize,
-    /// The targets of an example.
-    pub targets: Targets,
-}
-
-/// The targets of an example, which a model predicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Targets {
-    /// One number below [`DatasetProfile::classes`].
-    Class,
-    /// The next token at each of its positions.
-    NextTokens,
-}
-
-impl DatasetProfile {
-    /// Examples of this shape, each of one of `classes` classes.
-    pub const fn of_classes(input: Shape, classes: usize) -> Self {
-        Self { input, classes, targets: Targets::Class }
-    }
-
-    /// The shape of the scores that a model gives for an example.
-    pub fn scores(self) -> Shape {
-        match self.targets {
-            Targets::Class => Shape::Flat(self.classes),
-            Targets::NextTokens => Shape::Sequence(self.input.size(), self.classes),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Texts with a label: how they are cut into tokens, and what was found in their files.
 
-use crate::spec::dataset::{DatasetProfile, Targets};
+use crate::spec::dataset_profile::{DatasetProfile, Targets};
 use crate::spec::layer::Shape;
 use crate::spec::text::TextTokens;
 use schemars::JsonSchema;

@@ -4,9 +4,10 @@ use super::content::Content;
 use super::error::BundleError;
 use super::manifest::{BundledFile, BundledSweep, Manifest};
 use super::{BundleFile, FORMAT, MANIFEST, is_plain};
+use crate::journal::event_reader;
 use crate::layout::{self, RUNS};
 use crate::sql::document::to_json;
-use crate::{EventLog, Selection, Store, StoreError};
+use crate::{Selection, Store, StoreError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use recipe::hex;
@@ -90,7 +91,7 @@ impl Store {
             sources.push(Source { listed, bytes: Bytes::Here(journal) });
             for ((run, number), bytes) in &content.logs {
                 let directory = layout::attempt_directory(&self.folder, run, *number);
-                let log = EventLog::file_of(&directory);
+                let log = event_reader::file_of(&directory);
                 if log.is_file() {
                     logs.push(log);
                 } else if *bytes > 0 {

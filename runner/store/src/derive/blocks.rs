@@ -7,15 +7,10 @@
 //! one global batch at the mean pace that each has in its own block of that number.
 
 use crate::BlockRow;
-use crate::derive::step_time::{Lengths, Worker};
+use crate::derive::lengths::{FEWEST, Lengths, MOST, Worker};
 use record::Nanos;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The largest number of blocks.
-const MOST: u64 = 8;
-/// The smallest number of blocks.
-const FEWEST: u64 = 4;
 /// The smallest number of steps of a block.
 const STEPS: u64 = 20;
 
@@ -51,15 +46,6 @@ pub(crate) fn together(workers: &[Worker], batch: u32) -> Vec<BlockRow> {
             .then(|| BlockRow { steps, length: Nanos(length.round() as u64) })
     };
     (0..count).map(block).collect::<Option<_>>().unwrap_or_default()
-}
-
-/// The numbers of steps before all blocks into which a worker's `count` steps may be divided, and after them: by itself in
-/// whole periods, and beside others step by step, in as many blocks as the one with the fewest steps has.
-pub(crate) fn boundaries(count: u64, period: u64) -> BTreeSet<u64> {
-    let divisions = (FEWEST..=MOST).flat_map(|blocks| (0..=blocks).map(move |number| (blocks, number)));
-    let of_periods = |(blocks, number)| (count / period) * number / blocks * period;
-    let of_steps = |(blocks, number)| count * number / blocks;
-    divisions.clone().map(of_periods).chain(divisions.map(of_steps)).collect()
 }
 
 /// The smallest number of periods of a block.

@@ -3,6 +3,7 @@
 pub(crate) mod blocks;
 pub(crate) mod cells;
 pub(crate) mod kept_spans;
+pub(crate) mod lengths;
 pub(crate) mod loss_extremes;
 pub(crate) mod order_statistics;
 pub(crate) mod roll_up;

@@ -12,141 +12,8 @@
 //! The *mean step time* is the same with means over all steady steps in place of medians, so that a tail of slow steps
 //! counts.
 
-use crate::derive::blocks;
-use crate::derive::order_statistics::{FEW, OrderStatistics};
+use crate::derive::lengths::Worker;
 use record::Nanos;
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-/// The steady steps of one worker's compute lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Worker<'a> {
-    pub(crate) lengths: &'a Lengths,
-    /// Samples used in these steps.
-    pub(crate) samples: u64,
-    /// Number of all its steps, steady or not.
-    pub(crate) steps: u64,
-}
-
-/// The lengths of a lane's steady steps, in nanoseconds and in order; they come in passes.
-#[derive(Clone, Debug)]
-pub(crate) struct Lengths {
-    period: u64,
-    /// Steps of the period under way, and their time.
-    begun: (u64, u64),
-    time: u64,
-    count: u64,
-    means: OrderStatistics,
-    /// The time of all steps before those at the boundaries of blocks.
-    sums: Sums,
-}
-
-/// Times from the first step on.
-#[derive(Clone, Debug)]
-enum Sums {
-    /// In the first pass, when their number is not known yet: all lengths, while they are few.
-    Unknown(Option<Vec<u64>>),
-    /// Being added up, with the number of steps so far and their time.
-    Open { at: BTreeMap<u64, u64>, count: u64, time: u64 },
-    /// By number of steps.
-    Known(BTreeMap<u64, u64>),
-}
-
-impl Lengths {
-    /// Of a strategy that exchanges every `period` steps.
-    pub(crate) fn of(period: u64) -> Self {
-        let means = OrderStatistics::default();
-        let sums = Sums::Unknown(Some(Vec::new()));
-        Self { period: period.max(1), begun: (0, 0), time: 0, count: 0, means, sums }
-    }
-
-    pub(crate) fn add(&mut self, length: u64) {
-        match &mut self.sums {
-            Sums::Unknown(lengths) => {
-                self.time = self.time.saturating_add(length);
-                self.count += 1;
-                *lengths = lengths.take().filter(|lengths| lengths.len() < FEW);
-                if let Some(lengths) = lengths {
-                    lengths.push(length);
-                }
-            }
-            Sums::Open { at, count, time } => {
-                *count += 1;
-                *time = time.saturating_add(length);
-                at.entry(*count).and_modify(|sum| *sum = *time);
-            }
-            Sums::Known(_) => {}
-        }
-        let steps = self.begun.0 + 1;
-        let time = self.begun.1.saturating_add(length);
-        self.begun = (steps, time);
-        if steps == self.period {
-            self.means.add(time / steps);
-            self.begun = (0, 0);
-        }
-    }
-
-    /// Ends a pass. Returns whether another one is needed.
-    pub(crate) fn end_pass(&mut self) -> bool {
-        self.begun = (0, 0);
-        let period = if self.count < self.period { self.count.max(1) } else { self.period };
-        self.sums = match std::mem::replace(&mut self.sums, Sums::Known(BTreeMap::new())) {
-            Sums::Unknown(lengths) => {
-                let at = blocks::boundaries(self.count, period).into_iter().map(|place| (place, 0)).collect();
-                let open = Sums::Open { at, count: 0, time: 0 };
-                match lengths {
-                    None => open,
-                    Some(lengths) => {
-                        let mut known = Self { sums: open, ..Self::of(self.period) };
-                        for length in lengths {
-                            known.add(length);
-                        }
-                        known.closed_sums()
-                    }
-                }
-            }
-            Sums::Open { at, .. } | Sums::Known(at) => Sums::Known(at),
-        };
-        self.means.end_pass() | matches!(self.sums, Sums::Open { .. })
-    }
-
-    fn closed_sums(self) -> Sums {
-        match self.sums {
-            Sums::Open { at, .. } | Sums::Known(at) => Sums::Known(at),
-            unknown @ Sums::Unknown(_) => unknown,
-        }
-    }
-
-    /// The mean length of the steps of a block, in nanoseconds.
-    pub(crate) fn mean_of(&self, block: &Range<u64>) -> f64 {
-        let sum = |place: u64| match &self.sums {
-            Sums::Known(at) => at.get(&place).copied().unwrap_or(0),
-            Sums::Unknown(_) | Sums::Open { .. } => 0,
-        };
-        (sum(block.end) - sum(block.start)) as f64 / (block.end - block.start) as f64
-    }
-
-    /// Steps between two exchanges; no more than there are.
-    pub(crate) fn period(&self) -> u64 {
-        self.period.min(self.count.max(1))
-    }
-
-    /// Nanoseconds of all steps.
-    pub(crate) fn time(&self) -> u64 {
-        self.time
-    }
-
-    /// Number of steps in a pass.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The median over whole periods of the mean length in each; without a whole one, the mean.
-    pub(crate) fn typical(&self) -> Option<Nanos> {
-        let mean = || self.time.checked_div(self.count).map(Nanos);
-        if self.count < self.period { mean() } else { self.means.median() }
-    }
-}
 
 /// The slowest worker and its step time.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +60,7 @@ fn time_of(batch: u32, rate: f64) -> Option<Nanos> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::derive::lengths::Lengths;
 
     /// Steps of these lengths, after all passes.
     pub(crate) fn steady(lengths: &[u64], period: u64) -> Lengths {

@@ -9,10 +9,11 @@
 //! of values is the mean of the middle two, rounded down; the 95th percentile is the value of rank ceil(0.95 n).
 
 use crate::derive::blocks;
+use crate::derive::lengths::{Lengths, Worker};
 use crate::derive::order_statistics::OrderStatistics;
 use crate::derive::roll_up::{Histogram, Histograms, StepKey, StepValues};
 use crate::derive::rounds::{Imposed, Rounds, WorkerStep};
-use crate::derive::step_time::{self, Lengths, Worker};
+use crate::derive::step_time;
 use crate::{BlockRow, PaceRow, PhaseRow, Steady, TransferRow};
 use recipe::RunSpec;
 use record::{Category, LaneId, Nanos, Phase, PhaseTimes, Rank};

@@ -3,5 +3,6 @@
 
 pub(crate) mod entries;
 pub(crate) mod event_log;
+pub(crate) mod event_reader;
 pub(crate) mod lines;
 pub(crate) mod packed_log;

@@ -3,18 +3,15 @@
 //! It is written beside the log, and takes its place once the database has the attempt's end.
 
 use crate::StoreError;
-use crate::journal::event_log::{EventLog, EventReader};
+use crate::journal::event_reader::{EventReader, NAME, PACKED};
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use record::Event;
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The file's name in the attempt's directory.
-pub(crate) const NAME: &str = "events.mpk.gz";
-/// The same while it is written.
+/// The file's name while it is written.
 const UNFINISHED: &str = "events.mpk.gz.new";
 /// Bytes. A shorter log stays as it is unless steps are left out of it.
 const WORTH_IT: u64 = 1 << 20;
@@ -35,9 +32,9 @@ impl PackedLog {
         all: bool,
         keeps: impl Fn(&Event) -> bool,
     ) -> Result<Option<Self>, StoreError> {
-        let raw = directory.join(EventLog::NAME);
+        let raw = directory.join(NAME);
         let length = fs::metadata(&raw).map_or(0, |data| data.len());
-        if length == 0 || all && length < WORTH_IT || directory.join(NAME).exists() {
+        if length == 0 || all && length < WORTH_IT || directory.join(PACKED).exists() {
             return Ok(None);
         }
         let path = directory.join(UNFINISHED);
@@ -63,9 +60,9 @@ impl PackedLog {
 
     /// Takes the place of the other log.
     pub(crate) fn install(mut self) -> std::io::Result<()> {
-        fs::rename(self.directory.join(UNFINISHED), self.directory.join(NAME))?;
+        fs::rename(self.directory.join(UNFINISHED), self.directory.join(PACKED))?;
         self.installed = true;
-        fs::remove_file(self.directory.join(EventLog::NAME))
+        fs::remove_file(self.directory.join(NAME))
     }
 }
 
@@ -77,14 +74,9 @@ impl Drop for PackedLog {
     }
 }
 
-/// The events' bytes of a packed log.
-pub(crate) fn unpacked(file: File) -> impl Read {
-    BufReader::new(GzDecoder::new(BufReader::new(file)))
-}
-
 /// Bytes of the events in the packed log of `directory`, up to 4 GiB; `None` if there is none.
 pub(crate) fn length(directory: &Path) -> Option<u64> {
-    let mut file = File::open(directory.join(NAME)).ok()?;
+    let mut file = File::open(directory.join(PACKED)).ok()?;
     file.seek(SeekFrom::End(-4)).ok()?;
     let mut length = [0; 4];
     file.read_exact(&mut length).ok()?;
@@ -94,6 +86,7 @@ pub(crate) fn length(directory: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EventLog;
     use record::{LinkRecord, Rank};
 
     fn link(bytes: u64) -> Event {
@@ -122,7 +115,7 @@ mod tests {
             (EventLog::length(folder.path()), fs::read_dir(folder.path()).unwrap().count()),
             (length, 1)
         );
-        let file = folder.path().join(NAME);
+        let file = folder.path().join(PACKED);
         let whole = fs::read(&file).unwrap();
         assert!((whole.len() as u64) < length / 4);
         // A torn end costs the events that are not whole, and nothing else.

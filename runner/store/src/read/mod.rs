@@ -1,6 +1,7 @@
 //! The queries of reports, lists, exports and drivers. Each returns plain rows.
 
 pub(crate) mod annotations;
+pub(crate) mod attempt_spec;
 pub(crate) mod course;
 pub(crate) mod earlier;
 pub(crate) mod export;

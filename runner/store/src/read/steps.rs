@@ -3,10 +3,10 @@
 use crate::derive::roll_up::{Choice, Histogram};
 use crate::derive::summary::{LaneTotals, StepRow, Summary, SummaryBuilder};
 use crate::journal::entries::RolledUp;
+use crate::read::attempt_spec::spec_of;
 use crate::read::target::{TargetTotals, target_of, target_with};
 use crate::read::timeline::kept_spans;
 use crate::read::transfers::transfers_of;
-use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
 use crate::sql::value::{decode_phases, int, lane_of, uint};
 use crate::{AttemptId, StoreError};
@@ -113,21 +113,6 @@ pub(crate) async fn totals_again(
         recorded_spans: recorded_spans.or_else(|| choice.recorded_spans()),
         choice: Some(choice),
     })
-}
-
-/// The configuration of the attempt's run.
-pub(crate) async fn spec_of(
-    connection: &mut SqliteConnection,
-    attempt: AttemptId,
-) -> Result<RunSpec, StoreError> {
-    let spec: String = sqlx::query_scalar(
-        "SELECT config.spec FROM attempt JOIN run ON run.id = attempt.run JOIN cell ON cell.id = run.cell \
-         JOIN config ON config.id = cell.config WHERE attempt.id = ?",
-    )
-    .bind(attempt.0)
-    .fetch_one(connection)
-    .await?;
-    from_json("configuration", &spec)
 }
 
 async fn workers_of(

@@ -1,7 +1,7 @@
 //! When a run reached its target, from its evaluations.
 
 use crate::journal::entries::TargetHit;
-use crate::read::steps::spec_of;
+use crate::read::attempt_spec::spec_of;
 use crate::sql::value::int;
 use crate::{AttemptId, StoreError};
 use recipe::{Metric, RunSpec};

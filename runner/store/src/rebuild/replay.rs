@@ -9,9 +9,10 @@ use crate::journal::entries::{Entry, SweepEntry};
 use crate::journal::lines;
 use crate::layout;
 use crate::rebuild::progress::{Rebuilding, Rebuilt, Unread};
-use crate::rebuild::valid::{last_ends, unpruned};
+use crate::rebuild::valid::{AttemptKey, last_ends, unpruned};
 use crate::write::annotate::insert_annotation;
-use crate::write::attempt::{NewAttempt, NewNote, Try, insert_attempt, insert_node, insert_note};
+use crate::write::attempt::{NewAttempt, NewNote, insert_attempt, insert_node, insert_note};
+use crate::write::place_of_attempt::Try;
 use crate::write::plan::insert_plan;
 use crate::write::prune::insert_pruned;
 use crate::write::sweep::{NewReport, insert_identity, insert_report, insert_reuse, insert_sweep_end};
@@ -48,18 +49,6 @@ struct Reuse {
     journal: PathBuf,
     run: String,
     source: String,
-}
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AttemptKey {
-    run: String,
-    number: u32,
-}
-
-impl AttemptKey {
-    pub(super) fn new(run: &str, number: u32) -> Self {
-        Self { run: run.to_owned(), number }
-    }
 }
 
 /// The sweep under way.

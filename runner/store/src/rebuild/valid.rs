@@ -2,8 +2,20 @@
 //! was removed.
 
 use crate::journal::entries::Entry;
-use crate::rebuild::replay::AttemptKey;
 use std::collections::BTreeMap;
+
+/// An attempt as journals name it: its run, and its number among that run's attempts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AttemptKey {
+    pub(super) run: String,
+    pub(super) number: u32,
+}
+
+impl AttemptKey {
+    pub(super) fn new(run: &str, number: u32) -> Self {
+        Self { run: run.to_owned(), number }
+    }
+}
 
 /// Keeps of each attempt only the last end: if a full disk rejects the first one, the driver writes it again.
 pub(crate) fn last_ends(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {

@@ -7,6 +7,7 @@ use crate::rows::{LostRow, NodeRow};
 use crate::sql::document::to_json;
 use crate::sql::insert::{Target, insert};
 use crate::sql::value::{int, uint};
+use crate::write::place_of_attempt::{Try, try_of};
 use crate::write::roll_up::Ending;
 use crate::write::totals::insert_totals;
 use crate::{AttemptId, EventLog, NodeId, RunId, Store, StoreError};
@@ -23,12 +24,6 @@ pub struct NewAttempt<'a> {
     pub cluster: &'a Cluster,
     /// The machines' rows, in the order of [`Cluster::nodes`].
     pub nodes: &'a [NodeId],
-}
-
-/// The run that an attempt belongs to, and its number among that run's attempts, from 1.
-pub(crate) struct Try {
-    pub(crate) run: RunId,
-    pub(crate) number: u32,
 }
 
 /// An event of an attempt's history.
@@ -215,18 +210,6 @@ pub(crate) async fn insert_attempt(
     insert_ranks(connection, attempt, new).await?;
     insert_note(connection, attempt, NewNote { time: new.started, state: "running", text: "" }).await?;
     Ok(attempt)
-}
-
-pub(crate) async fn try_of(connection: &mut SqliteConnection, attempt: AttemptId) -> Result<Try, StoreError> {
-    let found: Option<(String, u32)> = sqlx::query_as(
-        "SELECT run.ulid, number FROM attempt JOIN run ON run.id = attempt.run WHERE attempt.id = ?",
-    )
-    .bind(attempt.0)
-    .fetch_optional(connection)
-    .await?;
-    let (run, number) =
-        found.ok_or_else(|| StoreError::Unknown { what: "attempt", id: attempt.0.to_string() })?;
-    Ok(Try { run: RunId(run), number })
 }
 
 /// Inserts the end of an attempt and its totals, and sets the run's state.

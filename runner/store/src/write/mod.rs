@@ -7,6 +7,7 @@ pub(crate) mod discarded;
 pub(crate) mod heartbeat;
 pub(crate) mod ingest;
 pub(crate) mod left_over;
+pub(crate) mod place_of_attempt;
 pub(crate) mod plan;
 pub(crate) mod prune;
 pub(crate) mod remove;

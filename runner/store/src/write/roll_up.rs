@@ -3,8 +3,8 @@
 use crate::derive::roll_up::{Choice, StepKey};
 use crate::journal::packed_log::PackedLog;
 use crate::read::steps::{Totals, totals_of};
-use crate::write::attempt::{Try, try_of};
 use crate::write::discarded::Discarded;
+use crate::write::place_of_attempt::{Try, try_of};
 use crate::{AttemptId, RunState, Store, StoreError, layout};
 use record::Event;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::{AttemptKey, Replay, Sweep, Trust, is_ours};
 use crate::journal::entries::{AttemptEnd, RolledUp};
-use crate::journal::event_log::EventReader;
+use crate::journal::event_reader::{self, EventReader};
 use crate::read::steps::{totals_again, totals_of};
 use crate::sql::value::int;
 use crate::write::attempt::insert_attempt_end;
@@ -97,7 +97,7 @@ impl Replay<'_> {
         Promise { least: promised, most }: Promise,
     ) -> Result<Result<(), String>, StoreError> {
         let directory = self.directory(attempt);
-        let path = EventLog::file_of(&directory);
+        let path = event_reader::file_of(&directory);
         if promised.unwrap_or(0) == 0 && !path.exists() {
             return Ok(Ok(()));
         }
