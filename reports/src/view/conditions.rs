@@ -2,6 +2,7 @@
 
 use super::accuracy::{self, Accuracy};
 use super::condition_title;
+use super::folding;
 use super::scoreboard::{self, Board};
 use super::verdicts::VerdictGroup;
 use crate::chart::Key;
@@ -27,6 +28,13 @@ pub(crate) struct Folded {
     pub(crate) standing: String,
     /// The sentence on the winner, without its name; a whole sentence if there is none.
     pub(crate) sentence: String,
+    /// `None` for a condition that a page of many has no room for.
+    pub(crate) details: Option<Details>,
+}
+
+/// Everything about a condition but its line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Details {
     pub(crate) verdicts: VerdictGroup,
     pub(crate) board: Board,
     pub(crate) accuracy: Option<Accuracy>,
@@ -39,6 +47,7 @@ pub(crate) fn folded(
     winners: &[Option<Winner>],
 ) -> Vec<Folded> {
     let mut folded = Vec::new();
+    let detailed = folding::detailed(&findings.study);
     let conditions = findings.conditions().zip(winners).zip(verdicts).enumerate();
     for (number, (((condition, comparisons), winner), verdicts)) in conditions {
         let winner = winner.as_ref();
@@ -50,9 +59,11 @@ pub(crate) fn folded(
             style,
             standing,
             sentence: sentence(findings, condition, comparisons, winner),
-            verdicts,
-            board: scoreboard::board(findings, condition, comparisons),
-            accuracy: accuracy::of(findings, number, condition),
+            details: (number < detailed).then(|| Details {
+                verdicts,
+                board: scoreboard::board(findings, condition, comparisons),
+                accuracy: accuracy::of(findings, number, condition),
+            }),
         });
     }
     say_once(&mut folded);
@@ -62,7 +73,8 @@ pub(crate) fn folded(
 /// How a chart is read is said where it stands first.
 fn say_once(folded: &mut [Folded]) {
     let mut said: BTreeSet<String> = BTreeSet::new();
-    for accuracy in folded.iter_mut().filter_map(|one| one.accuracy.as_mut()) {
+    let details = folded.iter_mut().filter_map(|one| one.details.as_mut());
+    for accuracy in details.filter_map(|details| details.accuracy.as_mut()) {
         let charts = accuracy.charts.iter_mut().map(|chart| &mut chart.figure);
         for figure in charts.chain(accuracy.reach.as_mut().map(|reach| &mut reach.figure)) {
             if !said.insert(figure.reading.clone()) {

@@ -81,6 +81,8 @@ pub(crate) struct View {
     pub(crate) search: Option<search::Section>,
     /// Where there are many: then verdicts, boards and accuracy are in these.
     pub(crate) conditions: Vec<conditions::Folded>,
+    /// On the conditions that have a line only; `None` where all have their details.
+    pub(crate) conditions_note: Option<String>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,
     pub(crate) waiting: Option<waiting::Section>,
@@ -124,6 +126,7 @@ impl View {
             drift: drift::Drift::of(findings),
             accuracy: open.accuracy,
             conditions: open.folded,
+            conditions_note: folding::note(&findings.study),
             phases: phases::Phases::of(findings),
             timelines: timeline::Section::of(findings, timelines),
             waiting: waiting::Section::of(findings, timelines),

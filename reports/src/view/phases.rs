@@ -2,6 +2,7 @@
 
 use super::condition_title;
 use super::described;
+use super::folding;
 use crate::chart::{Figure, Key, Scale, Sheet, Table, Tick, coordinate, row_label};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
@@ -112,6 +113,7 @@ impl Phases {
             .study
             .conditions
             .iter()
+            .take(folding::detailed(&findings.study))
             .filter_map(|condition| Measured::of(findings, condition))
             .collect();
         let lanes = measured.iter().flat_map(|measured| &measured.lanes);

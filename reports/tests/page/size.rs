@@ -1,7 +1,7 @@
 //! Many workers, conditions, arms and runs.
 
 use crate::checks::checked;
-use reports::sample::{Sample, timelines};
+use reports::sample::{Sample, timelines, under_conditions};
 use reports::{Options, page};
 
 #[test]
@@ -41,6 +41,22 @@ fn forty_runs_of_four_ranks_stay_below_a_megabyte() {
     println!("40 runs x 4 ranks: {} bytes in {:?}", page.html.len(), begin.elapsed());
     assert!(page.html.len() <= 1_000_000, "{} bytes", page.html.len());
     assert_eq!(page.warnings, Vec::<String>::new());
+}
+
+/// The first conditions are whole, the others have a line, and the page stays one that a browser opens.
+#[test]
+fn ten_thousand_cells_make_a_page_of_lines_and_some_details() {
+    let one = Sample { repeats: 1, epochs: (1, 1), workers: vec![1], ..Sample::duel() }.rows();
+    let rows = under_conditions(&one, 5_000);
+    assert_eq!(rows.plan.cells.len(), 10_000);
+    let options = Options { data_folder: Some("data".to_owned()), ..Options::default() };
+    let page = page(&rows, &timelines(&rows), &options).unwrap();
+    assert!(page.html.len() < 20 << 20, "{} bytes", page.html.len());
+    assert_eq!(page.html.matches("<details class=\"condition\"").count(), 200);
+    assert_eq!(page.html.matches("<p class=\"condition\"").count(), 4_800);
+    assert!(page.html.contains("those of the first 200 of 5000 conditions"));
+    let runs = page.data.iter().find(|file| file.name.ends_with("-runs.csv")).unwrap();
+    assert_eq!(runs.text.lines().count(), 10_001);
 }
 
 #[test]

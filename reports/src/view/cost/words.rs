@@ -126,7 +126,7 @@ impl Words<'_> {
 
     pub(super) fn reading(&self) -> String {
         let mut said = vec![format!(
-            "What {} uses, without the start-up. Machine time is that time, times the machines that have ranks of the run: each counts \
+            "The cost of {}, without the start-up. Machine time is that time, times the machines that have ranks of the run: each counts \
              whole, however little of it is used.",
             self.until()
         )];
@@ -182,7 +182,7 @@ impl Words<'_> {
         }
         if !self.findings.rows().plan.emulated().is_empty() {
             notes.push(
-                "What the recipe emulates stands for machines that are not there; rank time counts one for each rank."
+                "The recipe emulates machines that are not there; rank time counts one for each rank."
                     .to_owned(),
             );
         }

@@ -343,11 +343,11 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "communication.transport",
         Kind::Choice(TransportKind::CHOICES),
-        "What carries the bytes of messages; the numbers that come out are the same.",
+        "The transport of messages; the numbers that come out are the same.",
     )
     .default("\"zeromq\"")
     .arm(),
-    Key::new("compression", Kind::Table, "What happens to vectors on the wire. Beside a server gradients are coded on their way up; weights on their way down \
+    Key::new("compression", Kind::Table, "The codec of vectors on the wire. Beside a server gradients are coded on their way up; weights on their way down \
          only with `compression.parameters`, which `top-k`, `sign`, `terngrad`, `qsgd` and `custom` do not have.").arm(),
     Key::new(
         "compression.kind",

@@ -10,12 +10,12 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "faults",
         Kind::Faults,
-        "What goes wrong on purpose, at a stated step: `[[faults]]`, an entry for each. It is part of a run, and every arm has the same. A run \
+        "Faults that are caused on purpose, each at a stated step: `[[faults]]`, an entry for each. It is part of a run, and every arm has the same. A run \
          whose strategy cannot do without the lost rank fails as ordered, which is a result and not tried again.",
     )
     .default("[]")
     .example("[{ kind = \"kill\", rank = 2, step = 40 }]"),
-    Key::new("faults.kind", Kind::Choice(FaultKind::CHOICES), "What happens to the rank.").example("\"kill\"").sweep(),
+    Key::new("faults.kind", Kind::Choice(FaultKind::CHOICES), "The kind of fault.").example("\"kill\"").sweep(),
     Key::new("faults.rank", Kind::Whole(0, 65_535), "Which rank, counted from 0; servers follow the workers. This or `host`.")
         .example("2")
         .sweep(),

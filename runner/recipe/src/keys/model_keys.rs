@@ -9,7 +9,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("name", Kind::Text, "Names the sweep in lists and reports; by default the file's name.")
         .example("\"first-steps\"")
         .sweep(),
-    Key::new("question", Kind::Text, "What the sweep is meant to answer; the report's headline.")
+    Key::new("question", Kind::Text, "The question that the sweep is to settle; the report's headline.")
         .default("\"\"")
         .example("\"Which strategy trains faster on this machine?\"")
         .sweep(),
@@ -66,7 +66,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("model.layers", Kind::Layers, "The layers of a sequential model, from the input to the classes.")
         .of(&[ModelKind::Sequential.name()])
         .example("[{ kind = \"flatten\" }, { kind = \"linear\", outputs = 10 }]"),
-    Key::new("model.layers.kind", Kind::Choice(LayerKind::CHOICES), "What the layer does.").example("\"linear\"").sweep(),
+    Key::new("model.layers.kind", Kind::Choice(LayerKind::CHOICES), "The kind of layer.").example("\"linear\"").sweep(),
     Key::new("model.layers.outputs", Kind::Whole(1, 1 << 20), "Width, or channels, of the layer's result.")
         .of(&[LayerKind::Linear.name(), LayerKind::Conv.name(), LayerKind::TextConv.name()])
         .example("500")
@@ -134,7 +134,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "model.layers.alpha",
         Kind::Number(Range::AT_LEAST_ZERO),
-        "What the sum of squares is multiplied by, after it was divided by `size`.",
+        "The sum of squares, divided by `size`, is multiplied by this.",
     )
     .of(&[LayerKind::LocalResponseNorm.name()])
     .default("0.0001")

@@ -33,7 +33,7 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .example("20")
     .sweep(),
-    Key::new("sweep.random.seed", Kind::Whole(0, i64::MAX as u64), "What the draws depend on, beside key and number.")
+    Key::new("sweep.random.seed", Kind::Whole(0, i64::MAX as u64), "The seed of the draws, which depend on key and number besides.")
         .default("1")
         .sweep(),
     Key::new(
@@ -160,7 +160,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("report.confidence", Kind::Share(Range::new(0.5, 1.0, Ends::Lower)), "Confidence of the intervals and tests.")
         .default("0.95")
         .sweep(),
-    Key::new("report.redact", Kind::ChoiceList(Redaction::CHOICES), "What published pages leave out.")
+    Key::new("report.redact", Kind::ChoiceList(Redaction::CHOICES), "Names that published pages leave out.")
         .default("[]")
         .example("[\"hosts\"]")
         .sweep(),

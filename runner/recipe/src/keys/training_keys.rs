@@ -68,7 +68,7 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
     .default("64"),
-    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "What the tokens of a text are.")
+    Key::new("dataset.tokens", Kind::Choice(TextTokens::CHOICES), "The unit of text that a token stands for.")
         .of(&[DatasetKind::TextLines.name(), DatasetKind::Text.name()])
         .default("\"bytes\"")
         .usual(&[Usual { kind: DatasetKind::Text.name(), toml: "\"words\"" }]),
@@ -229,7 +229,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("train.lr-schedule.at", Kind::Extents, "Where the rate changes, from the start of training.")
         .of(&[LrShapeKind::Milestones.name()])
         .example("[\"10 epochs\", \"15 epochs\"]"),
-    Key::new("train.lr-schedule.factor", Kind::Number(Range::POSITIVE), "What the rate is multiplied by.")
+    Key::new("train.lr-schedule.factor", Kind::Number(Range::POSITIVE), "The rate is multiplied by this.")
         .of(&[LrShapeKind::Step.name(), LrShapeKind::Milestones.name()])
         .default("0.5"),
     Key::new("train.lr-schedule.floor", Kind::Share(Range::UP_TO_ONE), "Share of the rate that is left at the end.")
@@ -297,7 +297,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "nodes.device",
         Kind::Text,
-        "What workers compute on: `cpu`; `cuda`, where each worker of a machine takes a GPU of its own, the first `cuda:0`; \
+        "The device that workers compute on: `cpu`; `cuda`, where each worker of a machine takes a GPU of its own, the first `cuda:0`; \
          or `cuda:0`, which all of a machine share. The inventory's `device` of a machine comes first. Weights and gradients are \
          exchanged from the host's memory, and the phase `copy` is the time that they take between it and the GPU. GPUs compute in \
          32 bits with algorithms whose sums have one order; their bits are not those of processors.",
@@ -334,12 +334,12 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "nodes.price",
         Kind::Number(Range::PRICE),
-        "What an hour of a machine costs, whatever part of it a run uses; of a machine to which the inventory gives a `price`, that \
+        "The price of an hour of a machine, whatever part of it a run uses; of a machine to which the inventory gives a `price`, that \
          one. The page then says what it costs to reach the target. It changes no run: with another price all results are taken over.",
     )
     .example("2.5")
     .sweep(),
-    Key::new("nodes.currency", Kind::Text, "What prices are in, as pages write it.").example("\"EUR\"").sweep(),
+    Key::new("nodes.currency", Kind::Text, "The currency of prices, as pages write it.").example("\"EUR\"").sweep(),
     Key::new(
         "nodes.slow",
         Kind::Slow,

@@ -15,7 +15,7 @@ family! {
         Kill = "kill": "Its process is killed (SIGKILL).",
         Pause = "pause": "Its process is stopped (SIGSTOP), and continues (SIGCONT) after `for`; without `for` it never does.",
         Slow = "slow": "Its computing takes `compute` times as long, until the step `until` or to the end.",
-        DropLink = "drop-link": "What it and the rank `peer` send each other vanishes, in both directions and for good; both stay connected \
+        DropLink = "drop-link": "Messages between it and the rank `peer` vanish, in both directions and for good; both stay connected \
             with the driver.",
     }
 }
