@@ -21,7 +21,7 @@ mod values;
 pub use files::{AllocatedHost, ArrayProblem, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
 pub use query::grammar::{Misread, Query, Relation, Word};
-pub use query::key_test::KeyTest;
+pub use query::key_test::{KeyTest, OwnKey};
 pub use reference::explain::{Unexplained, explain, topics};
 pub use reference::schema::schema;
 pub use reference::template::Template;

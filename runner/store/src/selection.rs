@@ -4,7 +4,7 @@
 //! `!=` is the opposite of `=`, so that a run without a value for the key in question fits. The empty selection is every run.
 
 use crate::{RunId, RunState, SweepId};
-use recipe::{KeyTest, Misread, Query, Relation, Word, nearest};
+use recipe::{KeyTest, Misread, OwnKey, Query, Relation, Word, nearest};
 use std::fmt;
 
 /// Which runs are meant.
@@ -217,9 +217,7 @@ impl Reader {
                 self.count(name)?;
                 match Field::named(&name.text) {
                     Some(field) => Test::Field(field, *relation, operand(field, *relation, value)?),
-                    None => Test::Key(
-                        KeyTest::read(name, *relation, value).map_err(|misread| of_runs(name, misread))?,
-                    ),
+                    None => key(name, *relation, value)?,
                 }
             }
         })
@@ -260,19 +258,17 @@ fn bare(word: &Word) -> Result<Test, Misread> {
     Err(Misread { suggestion, ..word.misread(reason) })
 }
 
-/// A name that is no key may be meant for one of those that runs have beside their keys.
-fn of_runs(name: &Word, misread: Misread) -> Misread {
-    if misread.at != name.at {
-        return misread;
-    }
-    match near(&name.text, names()).or(misread.suggestion) {
-        Some(suggestion) => Misread { suggestion: Some(suggestion), ..misread },
-        None => Misread {
-            reason: format!("{}; known are {}", misread.reason, known()),
-            suggestion: None,
-            ..misread
-        },
-    }
+fn key(name: &Word, relation: Relation, value: &Word) -> Result<Test, Misread> {
+    let names: Vec<&str> = names().collect();
+    let read = |name: &Word, relation| KeyTest::read(name, relation, value, &names).map(Test::Key);
+    let Some(own) = OwnKey::of(name) else { return read(name, relation) };
+    let named = Test::Field(Field::StrategyName, Relation::Equal, Operand::Text(own.strategy));
+    Ok(match relation {
+        Relation::Different => Test::Not(Box::new(Test::All(vec![named, read(&own.key, Relation::Equal)?]))),
+        Relation::Equal | Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
+            Test::All(vec![named, read(&own.key, relation)?])
+        }
+    })
 }
 
 fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Misread> {
@@ -303,11 +299,6 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, names).map(str::to_owned)
-}
-
-fn known() -> String {
-    let names: Vec<&str> = names().collect();
-    format!("{}, the keys of a recipe (train.optimizer.lr), `last`, and ids", names.join(", "))
 }
 
 #[cfg(test)]
@@ -393,7 +384,7 @@ mod tests {
             ("lr=fast", 3, "a number"),
             ("collective<ring", 11, "orders numbers"),
             ("repeats.count=5", 0, "the sweep as a whole"),
-            ("xyzzy=5", 0, "known are strategy"),
+            ("xyzzy=5", 0, "none of strategy, strategy.kind"),
         ];
         for (selection, at, words) in cases {
             let error = Selection::parse(selection).unwrap_err();

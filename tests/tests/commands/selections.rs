@@ -41,7 +41,7 @@ strategy.pipe.depth = [2, 3]
 count = 1
 "#;
 
-const COMPARISONS: [&str; 44] = [
+const COMPARISONS: [&str; 49] = [
     "train.optimizer.lr = 0.1",
     "train.optimizer.lr != 1e-1",
     "lr < 0.2",
@@ -65,6 +65,11 @@ const COMPARISONS: [&str; 44] = [
     "strategy.depth = 2",
     "strategy.depth > 2",
     "strategy.depth != 3",
+    "strategy.pipe.depth = 2",
+    "strategy.pipe.depth != 2",
+    "strategy.pipe.depth >= 2",
+    "strategy.elastic.depth = 2",
+    "strategy.d-sync.communication.collective = tree",
     "strategy.period = 1",
     "strategy.period = 3",
     "strategy.period >= 2",
@@ -136,6 +141,10 @@ async fn a_comparison_means_the_same_of_cells_and_of_runs() {
     assert_eq!(count("collective = tree"), Some(4 * 3));
     assert_eq!(count("collective != tree"), Some(4 * 6));
     assert_eq!(count("strategy.depth = 2"), Some(4 * 2));
+    assert_eq!(count("strategy.pipe.depth = 2"), Some(4 * 2));
+    assert_eq!(count("strategy.pipe.depth != 2"), Some(4 * 7));
+    assert_eq!(count("strategy.elastic.depth = 2"), Some(0));
+    assert_eq!(count("strategy.d-sync.communication.collective = tree"), Some(4));
     assert_eq!(count("strategy.period = 3"), Some(4));
     assert_eq!(count("compression = truncate16"), Some(4 * 2));
     assert_eq!(count("evaluate >= '5 epochs'"), Some(0));

@@ -20,7 +20,7 @@ Examples:
   bakeoff list \"train.optimizer.lr=0.1 or recipe=quickstart\"
 
 Fields: strategy, arm, recipe, condition, state, seed, workers, repeat, tag,
-origin (own or imported), and every axis by its path.";
+origin (own or imported), and every key of a recipe, by its path or its end.";
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use crate::StrategyKind;
 use crate::query::grammar::{Misread, Query, Relation, Word};
-use crate::query::key_test::{self, KeyTest};
+use crate::query::key_test::{self, KeyTest, OwnKey};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::settings::Settings;
@@ -28,6 +28,9 @@ pub(crate) enum Named {
     /// Its condition: the values of the axes that are not part of its arm.
     Condition,
 }
+
+/// The names of a cell.
+const NAMES: [&str; 4] = ["strategy", "strategy.name", "arm", "condition"];
 
 /// The cell that a condition is asked about.
 pub(crate) struct Subjects<'a> {
@@ -79,12 +82,26 @@ impl Condition {
                     name.misread(format!("`{word}` belongs to runs: a condition on cells cannot ask for it"))
                 );
             }
-            _ => return KeyTest::read(name, relation, value).map(Self::Key),
+            _ => return Self::of_key(name, relation, value),
         };
         if relation.orders() {
             return Err(key_test::unordered(relation, value));
         }
         Ok(Self::Named { name: named, is_equal: relation == Relation::Equal, value: value.text.clone() })
+    }
+
+    fn of_key(name: &Word, relation: Relation, value: &Word) -> Result<Self, Misread> {
+        let read = |name: &Word, relation| KeyTest::read(name, relation, value, &NAMES).map(Self::Key);
+        let Some(own) = OwnKey::of(name) else { return read(name, relation) };
+        let named = Self::Named { name: Named::StrategyName, is_equal: true, value: own.strategy };
+        Ok(match relation {
+            Relation::Different => {
+                Self::Not(Box::new(Self::All(vec![named, read(&own.key, Relation::Equal)?])))
+            }
+            Relation::Equal | Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
+                Self::All(vec![named, read(&own.key, relation)?])
+            }
+        })
     }
 
     /// Whether a cell meets it.

@@ -32,13 +32,13 @@ struct Operand {
 }
 
 impl KeyTest {
-    /// Reads a comparison.
+    /// Reads a comparison. `others` are the names that can be compared beside keys, for the error of one that is neither.
     ///
     /// # Errors
     /// Where the name is no key, or not the end of one key's path alone; where the value is none that the key takes; and
     /// where the relation orders values that have no order.
-    pub fn read(name: &Word, relation: Relation, value: &Word) -> Result<Self, Misread> {
-        let key = key_of(name)?;
+    pub fn read(name: &Word, relation: Relation, value: &Word, others: &[&str]) -> Result<Self, Misread> {
+        let key = key_of(name, others)?;
         let operand = Operand::read(key, value)?;
         let test = Self { key: key.id, relation, operand };
         if relation.orders() && test.number().is_none() {
@@ -143,7 +143,7 @@ pub(crate) fn unordered(relation: Relation, value: &Word) -> Misread {
 
 /// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique, or unique among
 /// the keys that are no strategy's.
-fn key_of(token: &Word) -> Result<&'static CellKey, Misread> {
+fn key_of(token: &Word, others: &[&str]) -> Result<&'static CellKey, Misread> {
     let word = token.text.as_str();
     if let Some(later) = lookup::later(word) {
         return Err(token.misread(format!("`{}` is not in this version", later.path)));
@@ -170,20 +170,46 @@ fn key_of(token: &Word) -> Result<&'static CellKey, Misread> {
             one.id.key().path,
             other.id.key().path
         ))),
-        (None, _) => Err(unknown(token)),
+        (None, _) => Err(unknown(token, others)),
     }
 }
 
-fn unknown(token: &Word) -> Misread {
+fn unknown(token: &Word, others: &[&str]) -> Misread {
     let word = token.text.as_str();
-    let names = CellKey::all().iter().flat_map(|key| [key.id.key().path, key.id.key().name()]);
-    let suggestion = lookup::nearest(word, names.chain(["strategy.name", "arm"])).map(str::to_owned);
-    let whole = KEYS.iter().find(|key| key.path == word);
-    let reason = match whole {
-        Some(_) => {
-            format!("`{word}` concerns the sweep as a whole, or is a table: cells do not differ by it")
-        }
-        None => format!("`{word}` is no key of a recipe"),
+    let keys = CellKey::all().iter().flat_map(|key| [key.id.key().path, key.id.key().name()]);
+    let near = lookup::nearest(word, others.iter().copied()).or_else(|| lookup::nearest(word, keys));
+    let reason = if KEYS.iter().any(|key| key.path == word) {
+        format!("`{word}` concerns the sweep as a whole, or is a table: cells do not differ by it")
+    } else {
+        format!("`{word}` is no key of a recipe, and none of {}", others.join(", "))
     };
-    Misread { suggestion: suggestion.filter(|_| whole.is_none()), ..token.misread(reason) }
+    Misread { suggestion: near.map(str::to_owned), ..token.misread(reason) }
+}
+
+/// A key of one strategy, as an axis over it is called: `strategy.pipe.depth` is `strategy.depth` of the strategy `pipe`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnKey {
+    /// The strategy's name.
+    pub strategy: String,
+    /// The key, as every strategy has it.
+    pub key: Word,
+}
+
+impl OwnKey {
+    /// Takes a name apart; `None` for one that is a key itself, or of no strategy.
+    pub fn of(name: &Word) -> Option<Self> {
+        let rest = name.text.strip_prefix("strategy.")?;
+        if KeyId::of(&name.text).is_some() {
+            return None;
+        }
+        // A strategy's name may have dots.
+        rest.match_indices('.').find_map(|(end, _)| {
+            let path = lookup::join("strategy", &rest[end + 1..]);
+            let is_key = [path.clone(), lookup::join(&path, "kind")]
+                .iter()
+                .any(|path| KeyId::of(path).and_then(CellKey::of).is_some());
+            is_key
+                .then(|| Self { strategy: rest[..end].to_owned(), key: Word { text: path, ..name.clone() } })
+        })
+    }
 }
