@@ -99,7 +99,7 @@ impl Groups<'_> {
             let times = if above(layer) { rounds } else { 1.0 };
             times * self.bytes(layer..layer + 1) as f64
         };
-        let whole = 4 * self.spec.model.parameters();
+        let whole = 4 * self.spec.model.parameter_count();
         (0..self.layers()).map(held).sum::<f64>() / whole.max(1) as f64
     }
 
@@ -278,7 +278,9 @@ impl Groups<'_> {
         }
         let coded = match sent {
             Sent::Weights => 1.0,
-            Sent::Gradient => gradient(self.spec)? as f64 / (4 * self.spec.model.parameters()).max(1) as f64,
+            Sent::Gradient => {
+                gradient(self.spec)? as f64 / (4 * self.spec.model.parameter_count()).max(1) as f64
+            }
         };
         let servers = servers(self.spec)?;
         let message = self.rates.message();

@@ -113,7 +113,7 @@ pub(super) fn parts(spec: &RunSpec) -> Result<Vec<u64>, NoModel> {
 /// in buckets that hold all of it.
 pub(super) fn travels_whole(spec: &RunSpec) -> Result<bool, NoModel> {
     let servers = spec.cluster.placements.iter().filter(|placement| placement.role == Role::Server).count();
-    if spec.cluster.workers() < 2 || spec.model.parameters() < servers {
+    if spec.cluster.workers() < 2 || spec.model.parameter_count() < servers {
         return Ok(true);
     }
     match spec.communication.schedule {
@@ -197,7 +197,7 @@ impl Layers<'_> {
         let coded = self.coded()?;
         // If messages took no time, each would leave when its gradient is computed.
         let line = self.line(grouping, MessageTime::Line(Linear::constant(0.0)))?;
-        let mut end = self.spec.model.parameters();
+        let mut end = self.spec.model.parameter_count();
         let mut buckets = Vec::new();
         for message in line.messages.iter().filter(|message| message.bytes > 0) {
             let begin = end - message.bytes as usize / 4;
@@ -211,7 +211,7 @@ impl Layers<'_> {
     /// Parts of a bucket on the servers, which hold nearly equal parts of the weights. A server with none of it is left
     /// out of the list.
     fn parts_of(&self, bucket: Range<usize>, servers: NonZeroU32, coded: f64) -> Vec<ServerShare> {
-        let all = self.spec.model.parameters();
+        let all = self.spec.model.parameter_count();
         let servers = servers.get() as usize;
         // The first servers hold one weight more where they cannot be equal.
         let begin = |server: usize| server * (all / servers) + server.min(all % servers);
@@ -241,7 +241,7 @@ impl Layers<'_> {
 
     /// Bytes of a gradient on the wire beside those before coding.
     fn coded(&self) -> Result<f64, NoModel> {
-        let whole = 4 * self.spec.model.parameters() as u64;
+        let whole = 4 * self.spec.model.parameter_count() as u64;
         Ok(gradient(self.spec)? as f64 / whole.max(1) as f64)
     }
 

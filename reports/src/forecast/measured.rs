@@ -107,7 +107,7 @@ fn follows_a_line(spec: &RunSpec, cost: ScheduleCost) -> Result<(), NoModel> {
     if spec.compression != Compression::None {
         return refused("they are coded, and coding takes time too".to_owned());
     }
-    let chunk = 4 * spec.model.parameters() as u64 / u64::from(spec.cluster.workers().max(1));
+    let chunk = 4 * spec.model.parameter_count() as u64 / u64::from(spec.cluster.workers().max(1));
     if spec.communication.adds_around_a_ring() && chunk > RING_SEGMENT as u64 {
         let part = RING_SEGMENT >> 10;
         return refused(format!(

@@ -102,7 +102,7 @@ impl MessageTime {
             return Ok(Self::Ring { rates, workers });
         }
         let line = message_cost(spec, rates, workers)?;
-        let whole = 4 * spec.model.parameters() as u64;
+        let whole = 4 * spec.model.parameter_count() as u64;
         Self::line_of(line.start_up(), line.per_byte() * bytes as f64 / whole.max(1) as f64)
     }
 
@@ -187,7 +187,7 @@ fn groups_of(spec: &RunSpec, workers: usize, group_size: Option<u32>) -> Vec<Vec
 
 /// Bytes of a gradient on the wire. The time to encode it is not predicted.
 pub(super) fn gradient(spec: &RunSpec) -> Result<u64, NoModel> {
-    let parameters = spec.model.parameters() as u64;
+    let parameters = spec.model.parameter_count() as u64;
     match spec.compression {
         Compression::None => Ok(4 * parameters),
         Compression::Coded {
@@ -206,7 +206,7 @@ pub(super) fn weights(spec: &RunSpec) -> Result<u64, NoModel> {
     match spec.compression {
         Compression::Coded { parameters: true, .. } => no_model("coded weights"),
         Compression::Coded { parameters: false, .. } | Compression::None => {
-            Ok(4 * spec.model.parameters() as u64)
+            Ok(4 * spec.model.parameter_count() as u64)
         }
     }
 }

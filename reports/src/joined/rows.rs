@@ -62,7 +62,10 @@ pub(crate) fn same_work(first: &Cell, other: &Cell, timed_by: TimedBy) -> Result
     let is_timed_by_step = by_step || first.spec.train.target.is_none();
     let differs = [
         ("global batch", is_timed_by_step && first.spec.train.global_batch != other.spec.train.global_batch),
-        ("model", is_timed_by_step && first.spec.model.parameters() != other.spec.model.parameters()),
+        (
+            "model",
+            is_timed_by_step && first.spec.model.parameter_count() != other.spec.model.parameter_count(),
+        ),
         ("data set", !is_timed_by_step && !same_data(&first.spec.dataset.source, &other.spec.dataset.source)),
     ];
     match differs.into_iter().find(|(_, differs)| *differs) {

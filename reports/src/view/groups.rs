@@ -161,7 +161,7 @@ fn held<'a>(
         condition: if findings.has_conditions() { condition_title(condition) } else { String::new() },
         parts,
         weights: FLOAT * spec.parameters_per_worker() as f64,
-        whole: FLOAT * spec.model.parameters() as f64,
+        whole: FLOAT * spec.model.parameter_count() as f64,
         activations: FLOAT * own * spec.activations_per_sample() as f64,
         usage: usage(),
         throughput: batch / step,

@@ -132,7 +132,7 @@ fn servers(spec: &RunSpec) -> String {
 }
 
 fn weights(spec: &RunSpec, whereto: &str) -> Exchange {
-    let bytes = spec.compression.weight_bytes(spec.model.parameters());
+    let bytes = spec.compression.weight_bytes(spec.model.parameter_count());
     Exchange { what: format!("weights {whereto}"), parts: Some(1), bytes }
 }
 
@@ -150,7 +150,7 @@ fn gradients(spec: &RunSpec, whereto: &str) -> Exchange {
     let all = || compression.gradient_bytes(spec.model.tensors());
     if let Strategy::PipeSgd { segments: segments @ 2.., .. } = spec.strategy {
         let count = segments as usize;
-        let elements = spec.model.parameters();
+        let elements = spec.model.parameter_count();
         let pieces = (0..count).map(|place| (place + 1) * elements / count - place * elements / count);
         let bytes = match compression {
             Compression::None => all(),

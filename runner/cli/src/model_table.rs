@@ -41,7 +41,7 @@ fn table(model: &Model) -> String {
     }
     let known = |number: u64| if number == 0 { UNKNOWN.to_owned() } else { human::thousands(number) };
     let kept = human::thousands(model.activations() as u64);
-    let weights = model.parameters() as u64;
+    let weights = model.parameter_count() as u64;
     let frozen = model.frozen_weights();
     let where_shown = match model {
         Model::Layers(_) => "in parentheses",

@@ -45,7 +45,7 @@ pub(crate) fn document(spec: &RunSpec) -> Option<Value> {
         let parts = 0..partition.parts();
         json!({
             "parts": partition.parts(),
-            "weights": parts.map(|part| partition.parameters(part)).collect::<Vec<_>>(),
+            "weights": parts.map(|part| partition.parameter_count(part)).collect::<Vec<_>>(),
             "values-sent-per-sample": partition.values_sent(),
             "stages": partition.stages().iter().map(|stage| stage_document(spec, *stage)).collect::<Vec<_>>(),
         })
@@ -78,8 +78,8 @@ fn network(spec: &RunSpec) -> String {
         out.push_str(&line(spec, &partition, stage));
     }
     let batch = (spec.train.global_batch as usize).div_ceil(workers.max(1));
-    let held = partition.parameters(0);
-    let whole = spec.model.parameters();
+    let held = partition.parameter_count(0);
+    let whole = spec.model.parameter_count();
     let sent = human::thousands(partition.values_sent() as u64);
     let all = range(&partition, 0..partition.above().end);
     let _ = writeln!(out, "{}", columns(["all", &human::thousands(whole as u64), &all, "", &sent]));
@@ -164,7 +164,7 @@ fn averaged(spec: &RunSpec, partition: &ModelPartition, groups: usize) -> String
     let size = |layers: std::ops::Range<usize>| layers.map(|layer| weights[layer].size()).sum::<usize>();
     let below = size(partition.below());
     let whole = size(partition.whole_above());
-    let split = partition.parameters(0) - below - whole;
+    let split = partition.parameter_count(0) - below - whole;
     let (what, when) = match average_every {
         None => ("gradients", "in each step".to_owned()),
         Some(every) => (

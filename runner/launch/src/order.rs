@@ -45,7 +45,7 @@ pub struct StopSignal {
 
 /// Deadlines that allow for emulated slowness and for pauses, in which a rank is silent for longer.
 pub(crate) fn patient(spec: &RunSpec, deadlines: Deadlines) -> Deadlines {
-    let bytes = 4 * spec.model.parameters() as u64;
+    let bytes = 4 * spec.model.parameter_count() as u64;
     let ranks = spec.cluster.ranks();
     let steps = spec.strategy.period();
     let more = spec.emulation.longest_silence(Silence { ranks, steps, bytes }, deadlines.peer);

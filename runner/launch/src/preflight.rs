@@ -248,7 +248,7 @@ mod tests {
             )
             .all()
         };
-        assert_eq!(with(5) - with(0), 3 * 5 * FLOAT * spec.model.parameters() as u64);
+        assert_eq!(with(5) - with(0), 3 * 5 * FLOAT * spec.model.parameter_count() as u64);
         assert_eq!(with(0), memory_of(&spec));
     }
 
@@ -300,7 +300,7 @@ mod tests {
         let plain = spec(2);
         let need = |strategy, compression| {
             let spec = RunSpec { strategy, compression, ..plain.clone() };
-            (memory_of(&spec) - memory_of(&plain)) / (FLOAT * spec.model.parameters() as u64)
+            (memory_of(&spec) - memory_of(&plain)) / (FLOAT * spec.model.parameter_count() as u64)
         };
         let slow = recipe::Strategy::Slowmo { period: 2, slow_momentum: 0.5, slow_lr: 1.0 };
         let coded = recipe::Compression::Coded {
@@ -330,7 +330,7 @@ mod tests {
         let plain = spec(4);
         let mut shared = plain.clone();
         shared.communication.transport = recipe::PayloadPath::SharedMemory;
-        let each = SHARED_STEP + 4 * SHARED_MARKS + FLOAT * plain.model.parameters() as u64;
+        let each = SHARED_STEP + 4 * SHARED_MARKS + FLOAT * plain.model.parameter_count() as u64;
         assert_eq!(memory_of(&shared) - memory_of(&plain), 4 * each);
         let words = Needs::of(&Part::here(&shared), &Inventory::default()).words();
         assert!(words.contains("memory that ranks share"), "{words}");
@@ -343,7 +343,7 @@ mod tests {
         spec.train.evaluate = Extent::Steps(10);
         spec.strategy = recipe::Strategy::LocalSgd { period: 5 };
         // Of rank 0 the first, the last and 10 others; of each other rank as many; and a mean.
-        let need = (3 * 12 + 1) * FLOAT * spec.model.parameters() as u64;
+        let need = (3 * 12 + 1) * FLOAT * spec.model.parameter_count() as u64;
         let with = |disk| preflight(&[&spec], FreeResources { disk, ..LARGE }).len();
         assert_eq!((with(need), with(need - 1)), (0, 1));
     }
@@ -354,7 +354,7 @@ mod tests {
         let mut saved = plain.clone();
         saved.train.checkpoint = Some(Extent::Steps(10));
         saved.strategy = Strategy::PipeSgd { depth: 3, warmup: Extent::Steps(0), segments: 1 };
-        let weights = FLOAT * plain.model.parameters() as u64;
+        let weights = FLOAT * plain.model.parameter_count() as u64;
         // Weights, velocity, and the three gradients in the pipeline.
         assert_eq!(checkpoints_of(&saved), 4 * 3 * 5 * weights);
         assert_eq!(checkpoints_of(&plain), 0);
@@ -373,7 +373,7 @@ mod tests {
         spec.train.checkpoint = Some(Extent::Steps(10));
         let mut adamw = spec.clone();
         adamw.train.optimizer.rule = recipe::UpdateRule::Adamw { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        let weights = FLOAT * spec.model.parameters() as u64;
+        let weights = FLOAT * spec.model.parameter_count() as u64;
         // In use, and in the state that is saved.
         assert_eq!(memory_of(&adamw) - memory_of(&spec), 3 * 2 * weights);
         assert_eq!(checkpoints_of(&adamw) - checkpoints_of(&spec), 4 * 3 * weights);
@@ -391,7 +391,7 @@ mod tests {
         let mut rare = spec.clone();
         rare.train.evaluate = Extent::Steps(100);
         // The first and the last model of each, and the 10 others of the run that is evaluated most often.
-        let need = (3 * 2 + 10) * FLOAT * spec.model.parameters() as u64;
+        let need = (3 * 2 + 10) * FLOAT * spec.model.parameter_count() as u64;
         let with = |disk| preflight(&[&rare, &spec, &spec], FreeResources { disk, ..LARGE });
         assert_eq!(with(need), []);
         let refused = with(need - 1);
@@ -407,11 +407,11 @@ mod tests {
         let mut none = spec.clone();
         none.measure = recipe::Measure { models: KeptModels::None, samples: false, ..none.measure };
         let with = |disk| preflight(&[&none, &none], FreeResources { disk, ..LARGE });
-        let room = 12 * FLOAT * spec.model.parameters() as u64;
+        let room = 12 * FLOAT * spec.model.parameter_count() as u64;
         assert_eq!((with(room), with(room - 1).len()), (vec![], 1));
         // So does the model of each rank that puts one aside.
         spec.measure.models = KeptModels::All;
-        let need = need + FLOAT * spec.model.parameters() as u64;
+        let need = need + FLOAT * spec.model.parameter_count() as u64;
         let with = |disk| preflight(&[&rare, &spec, &rare], FreeResources { disk, ..LARGE });
         assert_eq!((with(need), with(need - 1).len()), (vec![], 1));
     }

@@ -38,7 +38,7 @@ impl Emulation {
             let divisor = |rank| Slowness::of(&spec.emulation, *seed, workers, rank).link();
             EmulatedNic::new(rank, Fabric::new(Link::of(&network), ranks, divisor), timer.clone())
         });
-        let pace = Arc::new(ComputeModel::of(spec, *seed, rank, parts, spec.model.parameters()));
+        let pace = Arc::new(ComputeModel::of(spec, *seed, rank, parts, spec.model.parameter_count()));
         Self { rank, timer, card, pace, clocks: Mutex::default() }
     }
 

@@ -12,12 +12,12 @@ use strategies::Vector;
 /// A file that cannot be read, or has another length; nothing is allocated before all lengths were looked at.
 pub fn of(files: &[PathBuf], partition: &ModelPartition, weights: usize) -> Result<Vector, SnapshotError> {
     for (part, file) in files.iter().enumerate() {
-        snapshot::check(file, partition.parameters(part))?;
+        snapshot::check(file, partition.parameter_count(part))?;
     }
     let mut whole = vec![0.0; weights];
     for (part, file) in files.iter().enumerate() {
         let mut places = partition.spans(part).into_iter().flatten();
-        snapshot::for_each(file, partition.parameters(part), |weight| {
+        snapshot::for_each(file, partition.parameter_count(part), |weight| {
             if let Some(place) = places.next().and_then(|place| whole.get_mut(place)) {
                 *place = weight;
             }

@@ -143,7 +143,7 @@ impl Process<'_> {
         let plan = Arc::new(TrainingPlan::new(spec, partition));
         let (learner, parts) = self.learner(&data, &plan)?.unzip();
         let blueprint =
-            Blueprint::new(spec, plan, spec.model.parameters()).with_registry(self.registry.clone());
+            Blueprint::new(spec, plan, spec.model.parameter_count()).with_registry(self.registry.clone());
         let (blueprint, continued) = self.resumed(blueprint)?;
         let emulation = Emulation::new(
             self.briefing,
@@ -298,17 +298,17 @@ impl Process<'_> {
             training_samples: data.training_ids().len() as u64,
             data_digest: data.digest().to_owned(),
             weights,
-            parameters: self.parameters() as u64,
+            parameters: self.parameter_count() as u64,
             resident_bytes: resident_bytes(),
         }
     }
 
     /// Number of weights that this rank holds.
-    fn parameters(&self) -> usize {
+    fn parameter_count(&self) -> usize {
         let partition = self.briefing.spec.model_partition();
         match partition.parts() {
-            1 => self.briefing.spec.model.parameters(),
-            parts => partition.parameters(self.rank.index() % parts),
+            1 => self.briefing.spec.model.parameter_count(),
+            parts => partition.parameter_count(self.rank.index() % parts),
         }
     }
 

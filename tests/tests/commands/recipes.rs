@@ -55,7 +55,7 @@ fn shortened(plan: &Plan) -> Vec<String> {
         set.push("compute.step-time='20ms'".into());
     }
     let wide = spec.model.layered().is_some_and(|model| model.input.size() > MOST_VALUES);
-    if wide || spec.model.parameters() > MOST_WEIGHTS {
+    if wide || spec.model.parameter_count() > MOST_WEIGHTS {
         set.push("model={kind='resnet20'}".into());
     }
     let mut arguments: Vec<String> = set.into_iter().flat_map(|set| ["--set".into(), set]).collect();

@@ -29,7 +29,7 @@ fn plan(recipe: &str) -> Plan {
 fn run(spec: &RunSpec, steps: u64) -> WorldOutcome {
     let mut spec = spec.clone();
     spec.train.length = Extent::Steps(steps);
-    let n = spec.model.parameters();
+    let n = spec.model.parameter_count();
     let layers = spec.model.weighted_layers().len();
     // Whole batches, each as long as every other.
     let samples = (0..10 * spec.train.global_batch).collect();
@@ -57,13 +57,13 @@ fn step_time(spec: &RunSpec) -> f64 {
 /// Milliseconds for the bytes of one vector that is not coded, and of a message without bytes.
 fn vector_and_latency(spec: &RunSpec) -> (f64, f64) {
     let network = spec.emulation.network.unwrap();
-    let bytes = 4 * spec.model.parameters();
+    let bytes = 4 * spec.model.parameter_count();
     (1e3 * bytes as f64 / network.bandwidth as f64, network.latency.as_secs_f64() * 1e3)
 }
 
 /// Milliseconds of computing, and of a ring under the arm's codec.
 fn computing_and_ring(spec: &RunSpec) -> (f64, f64) {
-    let n = spec.model.parameters();
+    let n = spec.model.parameter_count();
     let p = spec.cluster.workers() as usize;
     let (vector, latency) = vector_and_latency(spec);
     let rates = |bytes: f64| Rates { latency, per_element: bytes / 4.0 * vector / n as f64, per_sum: 0.0 };
@@ -181,7 +181,7 @@ fn timeline(spec: &RunSpec) -> f64 {
     let (vector, latency) = vector_and_latency(spec);
     let p = f64::from(spec.cluster.workers());
     let hops = 2.0 * (p - 1.0);
-    let whole = 4.0 * spec.model.parameters() as f64;
+    let whole = 4.0 * spec.model.parameter_count() as f64;
     let cost = Linear::new(hops * latency, hops / p * vector / whole).unwrap();
     let grouping = match spec.communication.schedule {
         Schedule::Single => schedule::single(&profile),

@@ -88,7 +88,7 @@ fn simulated(spec: &RunSpec) -> f64 {
     spec.train.length = Extent::Steps(opening + 9);
     let layers = spec.model.weighted_layers();
     let count = layers.len();
-    let n = spec.model.parameters();
+    let n = spec.model.parameter_count();
     let samples = (0..20 * spec.train.global_batch).collect();
     let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
     let world = World::new(1).emulating(&spec, 1, count, n);

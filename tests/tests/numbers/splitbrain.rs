@@ -135,7 +135,7 @@ fn outcome(spec: &RunSpec, steps: u64) -> WorldOutcome {
     let mut spec = spec.clone();
     spec.train.length = recipe::Extent::Steps(steps);
     let layers = spec.model.weighted_layers().len();
-    let n = spec.model.parameters();
+    let n = spec.model.parameter_count();
     let samples = (0..40 * spec.train.global_batch).collect();
     let plan = Arc::new(TrainingPlan::new(&spec, SamplePartition::shared_by(1, samples)));
     let world = World::new(1).emulating(&spec, 1, layers, n);
@@ -320,7 +320,7 @@ fn what_a_worker_holds_and_how_long_it_exchanges_is_measured() {
     for (workers, mp) in [(4, 1), (4, 2), (8, 8)] {
         let mut spec = spec(workers, mp, ETHERNET);
         spec.train.optimizer.momentum = 0.9;
-        let held = 4 * spec.model_partition().parameters(0) as u64;
+        let held = 4 * spec.model_partition().parameter_count(0) as u64;
         let usage = usage(&spec);
         assert_eq!((usage.weights, usage.optimizer, usage.steps), (held, held, 4), "{workers} {mp}");
         assert!(usage.gradients >= held && usage.gradients <= 2 * held, "{workers} {mp}: {usage:?}");

@@ -33,7 +33,7 @@ pub(crate) fn write(
     };
     let mut weights = File::open(&kept.path).map_err(|error| unreadable(&error))?;
     let found = weights.metadata().map_err(|error| unreadable(&error))?.len();
-    let expected = model.parameters() * FLOAT;
+    let expected = model.parameter_count() * FLOAT;
     if found != expected as u64 {
         let path = kept.path.display();
         let what = format!("{path} has {found} bytes; the model's weights take {expected}");

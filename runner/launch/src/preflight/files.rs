@@ -9,7 +9,7 @@ pub(super) const SAMPLE_ID: u64 = 5;
 
 /// A snapshot of a whole model, in bytes.
 fn snapshot_of(spec: &RunSpec) -> u64 {
-    FLOAT * spec.model.parameters() as u64
+    FLOAT * spec.model.parameter_count() as u64
 }
 
 /// The weights that are drawn and not trained, in bytes.

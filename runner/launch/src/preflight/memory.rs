@@ -77,7 +77,7 @@ impl Needs {
         let all = u64::from(spec.cluster.workers());
         let batch = u64::from(spec.train.global_batch).div_ceil(all.max(1));
         Self {
-            weights: FLOAT * spec.model.parameters() as u64,
+            weights: FLOAT * spec.model.parameter_count() as u64,
             frozen: FLOAT * spec.model.frozen_weights() as u64,
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
@@ -169,7 +169,7 @@ fn shared_of(spec: &RunSpec) -> u64 {
         PayloadPath::SharedMemory => {
             SHARED_STEP
                 + SHARED_MARKS * u64::from(spec.cluster.ranks())
-                + FLOAT * spec.model.parameters() as u64
+                + FLOAT * spec.model.parameter_count() as u64
         }
     }
 }

@@ -249,7 +249,7 @@ fn share(
         let reason = format!("the ranks are on {machines} machines");
         return Err(MeshError::SharedMemory { owner: Member::Rank(me), reason });
     }
-    let packets = 2 * window + 2 * 4 * spec.model.parameters() as u64;
+    let packets = 2 * window + 2 * 4 * spec.model.parameter_count() as u64;
     let made = Sharing::new(me, ranks, Size { packets, smallest });
     made.map(Some).map_err(|fault| unshared(me, fault))
 }

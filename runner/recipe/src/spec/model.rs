@@ -172,7 +172,7 @@ impl Model {
     }
 
     /// Number of weights that are trained.
-    pub fn parameters(&self) -> usize {
+    pub fn parameter_count(&self) -> usize {
         self.tensors().map(Parameter::size).sum()
     }
 

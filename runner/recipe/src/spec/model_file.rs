@@ -192,7 +192,7 @@ mod tests {
     fn a_file_has_tensors_layers_and_costs_as_any_model_has() {
         let layout = ModelLayout::read(&text(DIGEST)).expect("it is a layout");
         let model = Model::File(ModelFile { file: "models/net.pt".into(), layout });
-        assert_eq!((model.parameters(), model.activations(), model.flops()), (12 + 3 + 6, 8, 39));
+        assert_eq!((model.parameter_count(), model.activations(), model.flops()), (12 + 3 + 6, 8, 39));
         let layers: Vec<_> = model.weighted_layers().iter().map(|layer| (layer.name, layer.size())).collect();
         assert_eq!(layers, [("hidden", 15), ("out", 6)]);
         let names: Vec<&str> = model.tensors().map(|tensor| tensor.name.as_str()).collect();

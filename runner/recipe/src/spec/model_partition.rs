@@ -155,7 +155,7 @@ impl ModelPartition {
     }
 
     /// Number of weights that a part holds.
-    pub fn parameters(&self, part: usize) -> usize {
+    pub fn parameter_count(&self, part: usize) -> usize {
         self.spans(part).iter().map(ExactSizeIterator::len).sum()
     }
 
@@ -280,10 +280,10 @@ impl RunSpec {
     /// The most weights that a worker holds.
     pub fn parameters_per_worker(&self) -> usize {
         if self.strategy.split().is_none() || self.model.layered().is_none() {
-            return self.model.parameters();
+            return self.model.parameter_count();
         }
         // The first part has the most columns.
-        self.model_partition().parameters(0)
+        self.model_partition().parameter_count(0)
     }
 
     /// Values that a worker keeps for the backward pass, for each sample of its own batch.
@@ -307,9 +307,9 @@ impl RunSpec {
     /// Bytes of the weights that the ranks which hold one model together hold in all: layers that are not split count for each.
     pub fn bytes_of_parts(&self) -> u64 {
         let partition = self.model_partition();
-        let held = |part: usize| partition.parameters(part) as u64;
+        let held = |part: usize| partition.parameter_count(part) as u64;
         match partition.parts() {
-            1 => 4 * self.model.parameters() as u64,
+            1 => 4 * self.model.parameter_count() as u64,
             parts => 4 * (0..parts).map(held).sum::<u64>(),
         }
     }
@@ -352,15 +352,15 @@ mod tests {
     #[test]
     fn the_papers_model_has_its_weights_and_saves_its_memory() {
         let vgg = vgg();
-        assert_eq!(vgg.parameters(), 6_990_666);
+        assert_eq!(vgg.parameter_count(), 6_990_666);
         let biases: usize = vgg.tensors().filter(|tensor| tensor.shape.len() == 1).map(Parameter::size).sum();
-        assert_eq!(vgg.parameters() - biases, 6_987_456);
+        assert_eq!(vgg.parameter_count() - biases, 6_987_456);
         let convolutions: usize =
             vgg.tensors().filter(|tensor| tensor.shape.len() == 4).map(Parameter::size).sum();
         assert_eq!(convolutions, 1_734_336);
         let saved = |parts| {
-            let kept = ModelPartition::of(&vgg, parts, 0.0).parameters(0);
-            ((1.0 - kept as f64 / vgg.parameters() as f64) * 1000.0).round() as u32
+            let kept = ModelPartition::of(&vgg, parts, 0.0).parameter_count(0);
+            ((1.0 - kept as f64 / vgg.parameter_count() as f64) * 1000.0).round() as u32
         };
         assert_eq!([1, 2, 4, 8].map(saved), [0, 376, 564, 658], "in thousandths");
         let partition = ModelPartition::of(&vgg, 2, 0.0);
@@ -390,14 +390,14 @@ mod tests {
             assert_eq!((partition.split(), partition.below(), partition.above()), (0..3, 0..0, 0..3));
             for part in 0..parts {
                 let layers = (0..3).map(|layer| partition.held(layer, part)).sum::<usize>();
-                assert_eq!(layers, partition.parameters(part));
+                assert_eq!(layers, partition.parameter_count(part));
             }
-            let mut held = vec![0; model.parameters()];
+            let mut held = vec![0; model.parameter_count()];
             for part in 0..parts {
                 let spans = partition.spans(part);
                 assert_eq!(
                     spans.iter().map(ExactSizeIterator::len).sum::<usize>(),
-                    partition.parameters(part)
+                    partition.parameter_count(part)
                 );
                 spans.into_iter().flatten().for_each(|place| held[place] += 1);
             }

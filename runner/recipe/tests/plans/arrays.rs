@@ -42,7 +42,7 @@ fn the_model_is_placed_on_the_arrays() {
     let model = spec.model.layered().unwrap();
     assert_eq!((model.input, model.classes), (Shape::Flat(5), 30));
     assert_eq!(model.layers[0].parameters[0].shape, [7, 5]);
-    assert_eq!(spec.model.parameters(), 7 * 5 + 7 + 30 * 7 + 30);
+    assert_eq!(spec.model.parameter_count(), 7 * 5 + 7 + 30 * 7 + 30);
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
 
     // A named model has as many outputs as there are classes.
@@ -51,7 +51,7 @@ fn the_model_is_placed_on_the_arrays() {
     let softmax = own.collect::<Vec<_>>().join("\n");
     let images = ArrayProfile { shape: Shape::Image(2, 4, 3), classes: 3, ..FLAT };
     let plan = planned(&softmax, images).unwrap();
-    assert_eq!(plan.cells[0].spec.model.parameters(), 24 * 3 + 3);
+    assert_eq!(plan.cells[0].spec.model.parameter_count(), 24 * 3 + 3);
 }
 
 #[test]

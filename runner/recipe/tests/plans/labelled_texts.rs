@@ -54,7 +54,7 @@ fn the_model_is_placed_on_the_texts() {
     assert_eq!(spec.dataset.partition, Partition::Dirichlet { alpha: 0.3 }, "texts have classes");
     let model = spec.model.layered().unwrap();
     assert_eq!((model.input, model.classes), (Shape::Tokens(40, 5002), 4));
-    assert_eq!(spec.model.parameters(), 5002 * 300 + 100 * 12 * 300 + 300 + 300 * 4 + 4);
+    assert_eq!(spec.model.parameter_count(), 5002 * 300 + 100 * 12 * 300 + 300 + 300 * 4 + 4);
     let top: Vec<&str> = model.layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(top, ["embedding1", "branches1", "dropout1", "linear1"]);
     // Sums over 3, 4 and 5 words, a rectifier, and the largest value of each map.

@@ -48,7 +48,7 @@ fn models_have_the_published_sizes() {
         // On images of 32 x 32 the first linear layer has 512 inputs in place of 25,088.
         ("vgg19", "cifar10", 143_667_240 - 4096 * (25_088 - 512) - 990 * 4097),
     ] {
-        assert_eq!(model(kind, dataset).parameters(), parameters, "{kind}");
+        assert_eq!(model(kind, dataset).parameter_count(), parameters, "{kind}");
     }
 }
 
@@ -74,7 +74,7 @@ layers = [
     let model = &on_imagenet("[model]\nkind = \"alexnet\"");
     let layers = |model: &Model| model.layered().unwrap().layers.clone();
     assert_eq!(layers(own), layers(model), "the name stands for these layers");
-    assert_eq!(model.parameters(), 60_965_224);
+    assert_eq!(model.parameter_count(), 60_965_224);
     // Sze et al., "Efficient Processing of Deep Neural Networks", 2017 (arXiv 1703.09039), table 2: 724 million multiply-adds.
     assert_eq!(multiply_adds(model) / 1_000_000, 724);
 }
@@ -111,7 +111,7 @@ fn large_models_have_the_published_sizes_and_operations() {
         ("googlenet", 6_998_552 + 3_188_840 + 3_190_888, 1.591e9),
     ] {
         let model = &on_imagenet(&format!("[model]\nkind = \"{kind}\""));
-        assert_eq!(model.parameters(), parameters, "{kind}");
+        assert_eq!(model.parameter_count(), parameters, "{kind}");
         let own = multiply_adds(model) as f64;
         assert!((own / operations - 1.0).abs() < 0.01, "{kind}: {own}");
     }
@@ -121,7 +121,10 @@ fn large_models_have_the_published_sizes_and_operations() {
 #[test]
 fn frozen_weights_are_counted_apart() {
     let convex = model("cifar100-convex", "cifar100");
-    assert_eq!(convex.parameters() + convex.frozen_weights(), model("cifar100-cnn", "cifar100").parameters());
+    assert_eq!(
+        convex.parameter_count() + convex.frozen_weights(),
+        model("cifar100-cnn", "cifar100").parameter_count()
+    );
     let layers = convex.weighted_layers();
     assert_eq!(layers.iter().map(|layer| layer.name).collect::<Vec<_>>(), ["linear1"]);
     let tensors = convex.layered().unwrap().frozen_tensors();
@@ -196,7 +199,7 @@ fn a_sequential_model_is_what_it_lists() {
         "[model]\nkind = \"sequential\"\nlayers = [\n  { kind = \"conv\", outputs = 4, kernel = 5, stride = 2, padding = 1 },\n  \"relu\",\n  { kind = \"avg-pool\", kernel = 2 },\n  { kind = \"dropout\", rate = 0.2 },\n  \"flatten\",\n  { kind = \"linear\", outputs = 10 },\n]",
     ]);
     let model = &plan.cells[0].spec.model;
-    assert_eq!(model.parameters(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
+    assert_eq!(model.parameter_count(), 4 * 25 + 4 + 4 * 36 * 10 + 10);
     assert_eq!(model.layered().unwrap().layers.len(), 6);
 }
 

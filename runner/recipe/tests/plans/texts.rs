@@ -62,7 +62,7 @@ fn the_model_is_placed_on_the_windows() {
     let depth = 3;
     let weights =
         vocabulary * width + positions * width + depth * (12 * width * width + 13 * width) + 2 * width;
-    assert_eq!(spec.model.parameters(), weights);
+    assert_eq!(spec.model.parameter_count(), weights);
     assert_eq!(model.layers.last().unwrap().output, Shape::Sequence(50, 96));
     // Of a block: four maps of its width twice, scores and sums over 50 positions, a softmax of 4 heads, two norms, a hidden layer
     // with GELU, and two sums.
@@ -97,8 +97,8 @@ fn dropout_lies_behind_the_embedding_and_before_each_sum() {
     let ends: Vec<&str> = ends.map(|layer| layer.name.as_str()).collect();
     assert_eq!(ends, ["block1.residual1.dropout1", "block1.residual2.dropout1"]);
     assert_eq!(
-        plan.cells[0].spec.model.parameters(),
-        planned("", "").unwrap().cells[0].spec.model.parameters()
+        plan.cells[0].spec.model.parameter_count(),
+        planned("", "").unwrap().cells[0].spec.model.parameter_count()
     );
 }
 
@@ -163,7 +163,7 @@ fn what_does_not_fit_a_text_is_refused() {
     // A vocabulary of eight makes scores as wide as vectors.
     let linear = format!("{embedding}, {{ kind = \"linear\", outputs = 96 }}");
     let fits = planned(model, &format!("[model]\nkind = \"sequential\"\nlayers = [{linear}]\n")).unwrap();
-    assert_eq!(fits.cells[0].spec.model.parameters(), 96 * 8 + 50 * 8 + 96 * 8 + 96);
+    assert_eq!(fits.cells[0].spec.model.parameter_count(), 96 * 8 + 50 * 8 + 96 * 8 + 96);
 }
 
 /// Each of two workers has fifteen samples of thirty.

@@ -70,7 +70,7 @@ fn a_snapshot_gets_its_metrics_with_its_own_time() {
     let model = Model::from(softmax());
     let data = drawn(200, 40, 0.25);
     let mut evaluator = Evaluator::new(&model, data.clone(), 0, None).unwrap();
-    let weights = Vector::zeros(model.parameters());
+    let weights = Vector::zeros(model.parameter_count());
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     snapshot::write(&folder.path().join("snapshots/a.f32"), &weights).unwrap();
     let metrics = evaluator.evaluate(folder.path(), &record("snapshots/a.f32")).unwrap();
@@ -92,7 +92,8 @@ fn a_diverged_model_has_metrics_and_a_broken_file_none() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(softmax());
     let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0, None).unwrap();
-    snapshot::write(&folder.path().join("nan"), &Vector::from(vec![f32::NAN; model.parameters()])).unwrap();
+    snapshot::write(&folder.path().join("nan"), &Vector::from(vec![f32::NAN; model.parameter_count()]))
+        .unwrap();
     let metrics = evaluator.evaluate(folder.path(), &record("nan")).unwrap();
     assert!(metrics[1].value.is_nan());
     snapshot::write(&folder.path().join("short"), &Vector::zeros(3)).unwrap();
@@ -184,8 +185,11 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("snapshots")).unwrap();
     let model = Model::from(softmax());
-    let models =
-        [uneven(model.parameters(), 1), uneven(model.parameters(), 2), uneven(model.parameters(), 3)];
+    let models = [
+        uneven(model.parameter_count(), 1),
+        uneven(model.parameter_count(), 2),
+        uneven(model.parameter_count(), 3),
+    ];
     let files = written(folder.path(), &models);
     let mut evaluator = Evaluator::new(&model, drawn(200, 40, 0.0), 0, None).unwrap();
     let copies = |judged, last| -> Vec<SnapshotRecord> {
@@ -221,7 +225,7 @@ fn a_mean_is_evaluated_where_the_run_is_judged_by_it_and_kept_where_it_ends_with
     let (again, result) = of(true, true, true);
     let result = result.unwrap();
     assert!(result.is_result() && again[0].step == 14);
-    let kept = snapshot::read(&folder.path().join(&result.file), model.parameters()).unwrap();
+    let kept = snapshot::read(&folder.path().join(&result.file), model.parameter_count()).unwrap();
     assert_eq!(kept.sha256(), result.sha256);
     assert_eq!(kept.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>(), plain(&files).0);
     let alone = evaluator.evaluate(folder.path(), &result).unwrap();

@@ -45,7 +45,7 @@ fn trained(strategy: Strategy, workers: u32, parts: usize, batch: u32) -> Vector
     spec.train.length = recipe::Extent::Steps(5);
     spec.train.global_batch = batch;
     let plan = TrainingPlan::new(&spec, SamplePartition::shared_by(5, (0..SAMPLES).collect()));
-    let size = spec.model.parameters();
+    let size = spec.model.parameter_count();
     let blueprint = Blueprint::new(&spec, Arc::new(plan), size).with_partition(partition(parts));
     let data = drawn(SAMPLES, 40, 0.0);
     let learner = |_| Box::new(TorchLearner::new(model(), data.clone(), 3).unwrap()) as Box<dyn Learner>;
@@ -169,7 +169,7 @@ fn parts_that_make_no_model_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::from(model());
     let mut evaluator = Evaluator::new(&model, drawn(20, 4, 0.0), 0, None).unwrap().of_parts(partition(3));
-    write_parts(folder.path(), &Vector::zeros(model.parameters()), 3);
+    write_parts(folder.path(), &Vector::zeros(model.parameter_count()), 3);
     let records: Vec<_> = (0..3).map(|rank| part_of(rank, 4, false)).collect();
     let two = evaluator.join(folder.path(), &records[..2]).unwrap_err();
     assert!(matches!(two, EvaluationError::Parts { found: 2, parts: 3, step: 4 }), "{two}");

@@ -19,7 +19,7 @@ fn a_layer_of_the_layout_is_one_with_weights_and_what_follows() {
     let names: Vec<_> =
         layout(&model.weighted_layers()).layers().iter().map(|layer| layer.name.clone()).collect();
     assert_eq!(names, ["conv1", "conv2", "linear1", "linear2", "linear3"]);
-    assert_eq!(layout(&model.weighted_layers()).size(), Model::from(model.clone()).parameters());
+    assert_eq!(layout(&model.weighted_layers()).size(), Model::from(model.clone()).parameter_count());
     assert_eq!(layout(&model.weighted_layers()).layers()[1].span, 156..156 + 2416);
 }
 

@@ -135,7 +135,7 @@ fn in_groups(ran: &Ran, worker: usize) -> Option<Load> {
     let own = BATCH / ran.workers() as u64;
     let exchanged = (4 * own * partition.values_sent() as u64, gathers + 5 * rounds);
     // Both parts of this model have the same number of weights.
-    let part = partition.parameters(0);
+    let part = partition.parameter_count(0);
     let (calls, compression) = match average_every {
         Some(every) => (STEPS.div_ceil(every), Compression::None),
         None if fc_update == FcUpdate::PerRound => (STEPS * rounds, ran.spec.compression),

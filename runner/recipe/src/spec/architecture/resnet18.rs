@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(model.layers[3].output, Shape::Image(64, 56, 56), "table 1");
         assert_eq!(model.layers[last].input, Shape::Image(512, 7, 7), "table 1");
         let model = Model::from(model);
-        assert_eq!(model.parameters(), 11_689_512);
+        assert_eq!(model.parameter_count(), 11_689_512);
         // The table has 1.8 billion multiply-adds.
         assert!((3_600_000_000..3_700_000_000).contains(&model.flops()), "{}", model.flops());
     }
