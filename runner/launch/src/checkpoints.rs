@@ -27,11 +27,19 @@ pub struct SavedCheckpoint {
     /// When the last rank was saved, on the clock of the run.
     pub at: Nanos,
     /// The steps that each lane had taken.
-    lanes: Vec<(Rank, LaneId, u64)>,
+    lanes: Vec<LaneStep>,
     /// SHA-256 of each rank's file.
     files: Vec<(Rank, String)>,
     /// Folder with the files of all ranks.
     pub(crate) directory: PathBuf,
+}
+
+/// A step that a lane of a rank had taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LaneStep {
+    rank: Rank,
+    lane: LaneId,
+    step: u64,
 }
 
 /// A run that continues from a checkpoint of an earlier attempt.
@@ -85,9 +93,9 @@ impl SavedCheckpoint {
     }
 
     fn of(number: u64, parts: &BTreeMap<Rank, &CheckpointRecord>, directory: PathBuf) -> Self {
-        let lanes = parts
-            .iter()
-            .flat_map(|(rank, record)| record.lanes.iter().map(|(lane, step)| (*rank, *lane, *step)));
+        let lanes = parts.iter().flat_map(|(rank, record)| {
+            record.lanes.iter().map(|(lane, step)| LaneStep { rank: *rank, lane: *lane, step: *step })
+        });
         Self {
             number,
             samples: parts.values().map(|record| record.samples).max().unwrap_or(0),
@@ -109,14 +117,14 @@ impl SavedCheckpoint {
 
     /// The last step of the ranks that train.
     pub fn step(&self) -> u64 {
-        self.lanes.iter().filter_map(|(rank, ..)| self.last_step(*rank)).max().unwrap_or(0)
+        self.lanes.iter().filter_map(|lane| self.last_step(lane.rank)).max().unwrap_or(0)
     }
 
     /// The last step of a rank: of its compute lane, because a lane beside it may count several steps for one; else of a server.
     fn last_step(&self, rank: Rank) -> Option<u64> {
-        let own = || self.lanes.iter().filter(|(its, ..)| *its == rank);
-        let compute = own().find(|(_, lane, _)| *lane == LaneId::Compute);
-        compute.or_else(|| own().max_by_key(|(_, _, step)| *step)).map(|(_, _, step)| *step)
+        let own = || self.lanes.iter().filter(|lane| lane.rank == rank);
+        let compute = own().find(|of| of.lane == LaneId::Compute);
+        compute.or_else(|| own().max_by_key(|of| of.step)).map(|of| of.step)
     }
 
     /// The folder of the attempt that it belongs to.
@@ -127,7 +135,7 @@ impl SavedCheckpoint {
     /// Whether the attempt had recorded an event by then, or would have recorded it in this order.
     pub fn is_after(&self, event: &Event) -> bool {
         let of_lane = |rank: Rank, lane: LaneId, step: u64| {
-            self.lanes.iter().any(|(its, other, last)| (*its, *other) == (rank, lane) && step <= *last)
+            self.lanes.iter().any(|of| of.rank == rank && of.lane == lane && step <= of.step)
         };
         let of_rank = |rank: Rank, step: u64| self.last_step(rank).is_some_and(|last| step <= last);
         match event {
@@ -199,9 +207,9 @@ impl SavedCheckpoint {
     }
 }
 
-fn lane_step(event: &Event) -> Option<(Rank, LaneId, u64)> {
+fn lane_step(event: &Event) -> Option<LaneStep> {
     match event {
-        Event::Step(step) => Some((step.rank, step.lane, step.step)),
+        Event::Step(step) => Some(LaneStep { rank: step.rank, lane: step.lane, step: step.step }),
         _ => None,
     }
 }

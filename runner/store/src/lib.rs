@@ -27,7 +27,7 @@ pub use bundle::alike::{AlikeCell, AlikeSweep};
 pub use bundle::error::BundleError;
 pub use bundle::import::{Imported, ImportedSweep, Importing, import, look_at_bundle};
 pub use bundle::manifest::BundledSweep;
-pub use bundle::pack::{Bundled, BundledModels};
+pub use bundle::pack::{Bundled, BundledModels, LeftOut};
 pub use bundle::standing::SweepStanding;
 pub use database::compact::compact;
 pub use database::health::{DbInfo, DbProblem};

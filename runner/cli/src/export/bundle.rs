@@ -65,12 +65,12 @@ fn sweep(sweep: &BundledSweep) -> String {
 
 fn notes(bundled: &Bundled) -> Vec<String> {
     let mut notes = Vec::new();
-    let (count, bytes) = bundled.models_left_out;
-    if count > 0 {
+    let left_out = bundled.models_left_out;
+    if left_out.files > 0 {
         notes.push(format!(
             "left out: {}, {}; --with-models takes them along",
-            human::count(count, "model"),
-            human::bytes(bytes)
+            human::count(left_out.files, "model"),
+            human::bytes(left_out.bytes)
         ));
     }
     notes.push("left out: logs of processes and checkpoints, which no report needs".to_owned());

@@ -49,7 +49,7 @@ impl Strategy {
             }
             Neighbours::Pairs(topology) => {
                 let graph = Graph::bipartite(topology, n);
-                let path = graph.dropped().map_or(String::new(), |(one, other)| {
+                let path = graph.dropped().map_or(String::new(), |[one, other]| {
                     format!(" without its last edge {one}-{other}: a path")
                 });
                 let edges = edges(&graph);

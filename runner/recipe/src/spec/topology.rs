@@ -30,7 +30,7 @@ family! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     neighbours: Vec<BTreeSet<usize>>,
-    dropped: Option<(usize, usize)>,
+    dropped: Option<[usize; 2]>,
 }
 
 impl Graph {
@@ -55,7 +55,7 @@ impl Graph {
             let parity = |other: &usize| (rank + other) % 2 == 1;
             graph.neighbours[rank].retain(parity);
         }
-        graph.dropped = (odd && topology == Topology::Ring).then(|| (0, ranks - 1));
+        graph.dropped = (odd && topology == Topology::Ring).then(|| [0, ranks - 1]);
         graph
     }
 
@@ -82,7 +82,7 @@ impl Graph {
     }
 
     /// The edge that an odd ring lost.
-    pub fn dropped(&self) -> Option<(usize, usize)> {
+    pub fn dropped(&self) -> Option<[usize; 2]> {
         self.dropped
     }
 
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn an_odd_ring_drops_its_last_edge_for_pairs_only() {
         let path = Graph::bipartite(Topology::Ring, 5);
-        assert_eq!((path.dropped(), path.edges()), (Some((0, 4)), 4));
+        assert_eq!((path.dropped(), path.edges()), (Some([0, 4]), 4));
         assert_eq!((neighbours(&path, 0), neighbours(&path, 4)), (vec![1], vec![3]));
         assert_eq!(Graph::new(Topology::Ring, 5).edges(), 5);
         assert_eq!(Graph::bipartite(Topology::Ring, 6).dropped(), None);

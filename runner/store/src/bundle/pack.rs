@@ -40,8 +40,17 @@ pub struct Bundled {
     pub bytes: u64,
     /// SHA-256 of the bundle, in hexadecimal.
     pub sha256: String,
-    /// Number and bytes of the models that were left out.
-    pub models_left_out: (usize, u64),
+    /// The models that were left out.
+    pub models_left_out: LeftOut,
+}
+
+/// Files that are not in a bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Number of files.
+    pub files: usize,
+    /// Bytes of all of them.
+    pub bytes: u64,
 }
 
 /// A file on its way into a bundle.
@@ -78,7 +87,7 @@ impl Store {
             Manifest { format: FORMAT, bakeoff: version.to_owned(), sweeps: Vec::new(), files: Vec::new() };
         let mut sources = Vec::new();
         let mut logs = Vec::new();
-        let mut left_out = (0, 0);
+        let mut left_out = LeftOut::default();
         for sweep in all {
             self.refuse_running(sweep).await?;
             let path = layout::sweep_journal(&self.folder, sweep);
@@ -106,7 +115,10 @@ impl Store {
                         let sizes = kept(&directory)
                             .into_iter()
                             .filter_map(|path| Some(fs::metadata(path).ok()?.len()));
-                        left_out = sizes.fold(left_out, |found, size| (found.0 + 1, found.1 + size));
+                        for size in sizes {
+                            left_out.files += 1;
+                            left_out.bytes += size;
+                        }
                     }
                 }
             }

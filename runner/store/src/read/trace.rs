@@ -15,18 +15,37 @@ const PAGE: i64 = 4096;
 pub struct LaneTrace {
     store: Store,
     attempt: i64,
-    /// Lane, step and rank of the last step read.
-    step: (i64, i64, i64),
-    /// Lane, step, rank, begin and phase of the last span read.
-    span: (i64, i64, i64, i64, i64),
+    /// The last step read.
+    step: StepKey,
+    /// The last span read.
+    span: SpanKey,
 }
+
+/// The columns by which steps are ordered.
+#[derive(Clone, Copy, Debug)]
+struct StepKey {
+    lane: i64,
+    step: i64,
+    rank: i64,
+}
+
+/// The columns by which spans are ordered.
+#[derive(Clone, Copy, Debug)]
+struct SpanKey {
+    of: StepKey,
+    begin: i64,
+    phase: i64,
+}
+
+/// Before all others.
+const FIRST: StepKey = StepKey { lane: -1, step: -1, rank: -1 };
 
 impl Store {
     /// Reads the steps and spans of a run; `None` if it never began.
     pub async fn trace(&self, run: &RunId) -> Result<Option<LaneTrace>, StoreError> {
         let attempt = shown_attempt(&mut *self.reader.acquire().await?, run).await?;
-        let begin = (-1, -1, -1, -1, -1);
-        Ok(attempt.map(|attempt| LaneTrace { store: self.clone(), attempt, step: (-1, -1, -1), span: begin }))
+        let span = SpanKey { of: FIRST, begin: -1, phase: -1 };
+        Ok(attempt.map(|attempt| LaneTrace { store: self.clone(), attempt, step: FIRST, span }))
     }
 }
 
@@ -43,7 +62,7 @@ impl LaneTrace {
 
     /// The next steps, by lane, step and rank; empty at the end.
     pub async fn next_steps(&mut self) -> Result<Vec<StepRecord>, StoreError> {
-        let (lane, step, rank) = self.step;
+        let StepKey { lane, step, rank } = self.step;
         let rows = sqlx::query(
             "SELECT lane, step, rank, begin, length, samples, own_samples, bytes_out, bytes_in, loss, is_finite, \
              rate, drain, phases, hidden FROM step WHERE attempt = ?1 AND (lane, step, rank) > (?2, ?3, ?4) \
@@ -57,14 +76,14 @@ impl LaneTrace {
         .fetch_all(&self.store.reader)
         .await?;
         if let Some(last) = rows.last() {
-            self.step = (last.try_get(0)?, last.try_get(1)?, last.try_get(2)?);
+            self.step = step_key(last)?;
         }
         rows.iter().map(step_record).collect()
     }
 
     /// The next of the spans that were kept, by lane, step, rank and time; empty at the end.
     pub async fn next_spans(&mut self) -> Result<Vec<SpanRecord>, StoreError> {
-        let (lane, step, rank, begin, phase) = self.span;
+        let SpanKey { of: StepKey { lane, step, rank }, begin, phase } = self.span;
         let rows = sqlx::query(
             "SELECT lane, step, rank, begin, phase, length, peer, bytes FROM span WHERE attempt = ?1 \
              AND (lane, step, rank, begin, phase) > (?2, ?3, ?4, ?5, ?6) \
@@ -80,11 +99,15 @@ impl LaneTrace {
         .fetch_all(&self.store.reader)
         .await?;
         if let Some(last) = rows.last() {
-            let key = |column: usize| last.try_get::<i64, _>(column);
-            self.span = (key(0)?, key(1)?, key(2)?, key(3)?, key(4)?);
+            self.span = SpanKey { of: step_key(last)?, begin: last.try_get(3)?, phase: last.try_get(4)? };
         }
         rows.iter().map(span_record).collect()
     }
+}
+
+/// The key of a row that begins with lane, step and rank.
+fn step_key(row: &SqliteRow) -> Result<StepKey, StoreError> {
+    Ok(StepKey { lane: row.try_get(0)?, step: row.try_get(1)?, rank: row.try_get(2)? })
 }
 
 fn step_record(row: &SqliteRow) -> Result<StepRecord, StoreError> {

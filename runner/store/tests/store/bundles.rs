@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use store::{
-    BundleError, Bundled, BundledModels, DATABASE, Driver, EventLog, Imported, RunId, RunState, Selection,
-    Store, StoreError, Surplus, SweepEnd, SweepNote, SweepStanding, SweepTag, Tagging, import,
+    BundleError, Bundled, BundledModels, DATABASE, Driver, EventLog, Imported, LeftOut, RunId, RunState,
+    Selection, Store, StoreError, Surplus, SweepEnd, SweepNote, SweepStanding, SweepTag, Tagging, import,
     look_at_bundle, rebuild,
 };
 
@@ -263,9 +263,9 @@ async fn what_is_under_way_or_lost_is_not_bundled_and_no_file_is_left() {
     fs::write(directory.join("snapshots/rank-0-step-20.f32"), model).unwrap();
     fs::write(directory.join("rank-0.log"), "token=secret").unwrap();
     let made = bundled(&store, "", &file).await.unwrap();
-    assert_eq!((made.files, made.models_left_out), (2, (1, 12)));
+    assert_eq!((made.files, made.models_left_out), (2, LeftOut { files: 1, bytes: 12 }));
     let whole = store.bundle(&Selection::all(), BundledModels::Kept, "0.1.0", &file).await.unwrap();
-    assert_eq!((whole.files, whole.models_left_out), (3, (0, 0)));
+    assert_eq!((whole.files, whole.models_left_out), (3, LeftOut::default()));
     let here = tempfile::tempdir().unwrap();
     imported(here.path(), &file).await.unwrap();
     let models = place(here.path()).join("runs").join(runs[1].as_str()).join("1/snapshots");
