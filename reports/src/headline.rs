@@ -146,7 +146,7 @@ fn few<'n>(names: &[&'n str]) -> Vec<std::borrow::Cow<'n, str>> {
     said
 }
 
-/// Words for an arm of this grade; they name the baseline or the smallest effect that matters.
+/// Words for an arm of this grade, with the baseline's name and the smallest effect that matters where it needs them.
 fn grade_words(findings: &Findings, grade: Grade) -> String {
     let base = findings.study.arm_name(findings.study.baseline);
     let effect = whole_percent(findings.thresholds.min_effect);

@@ -94,7 +94,6 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
         vec![&mut plan.question, &mut plan.source, &mut plan.expanded, &mut rows.recipe_path];
     texts.push(&mut rows.annotations.note);
     texts.extend(plan.cells.iter_mut().filter_map(|cell| cell.excluded.as_mut()));
-    texts.extend(plan.settings.iter_mut().map(|setting| &mut setting.text));
     texts.extend(&mut rows.argv);
     for attempt in rows.runs.iter_mut().filter_map(|run| run.attempt.as_mut()) {
         texts.push(&mut attempt.detail);
@@ -102,6 +101,10 @@ fn each_text(rows: &mut SweepRows, change: &dyn Fn(&str) -> String) -> usize {
         if let Some(Err(lines)) = &mut attempt.weights {
             texts.extend(lines);
         }
+    }
+    // No page shows them, so that they do not count.
+    for value in &mut plan.values {
+        value.text = change(&value.text);
     }
     let mut count = 0;
     for text in texts {

@@ -17,16 +17,26 @@ pub(crate) fn detailed(study: &Study) -> usize {
 
 /// A note on the conditions that have none; `None` where all have them.
 pub(crate) fn note(study: &Study) -> Option<String> {
-    let all = study.conditions.len();
     let first = study.conditions.get(detailed(study))?;
-    // Of a name that a shell would read as something else.
-    let condition = if first.name.contains(['\'', '"', '$', '`', '\\']) { "NAME" } else { first.name };
+    let page = command(study, first.name).map_or(String::new(), |command| {
+        format!("; `{command}` makes the page of another one, here the first without")
+    });
     Some(format!(
-        "Verdicts, tables and charts are those of the first {} of {} conditions; of another one, \
-         `bakeoff report \"condition='{condition}'\"` makes a page, and the CSV files have the numbers of all.",
+        "The first {} of {} conditions have verdicts, tables and charts{page}. The CSV files have the numbers of all.",
         number_format::count(detailed(study) as u64),
-        number_format::count(all as u64),
+        number_format::count(study.conditions.len() as u64),
     ))
+}
+
+/// The command for the page of one condition; `None` where no cell has a condition of this name: those of searches are made
+/// of several, and so are pages of several sweeps.
+fn command(study: &Study, condition: &str) -> Option<String> {
+    let plan = &study.rows.plan;
+    let id = study.rows.id.as_str();
+    let is_one = id.len() == 26 && id.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let is_plain = !condition.contains(['\'', '"', '$', '`', '\\', '…']);
+    (is_one && is_plain && plan.search.is_none())
+        .then(|| format!("bakeoff report \"{id} and condition='{condition}'\" -o page.html"))
 }
 
 /// Whether conditions are folded away.

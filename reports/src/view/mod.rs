@@ -81,7 +81,7 @@ pub(crate) struct View {
     pub(crate) search: Option<search::Section>,
     /// Where there are many: then verdicts, boards and accuracy are in these.
     pub(crate) conditions: Vec<conditions::Folded>,
-    /// On the conditions that have a line only; `None` where all have their details.
+    /// Note on the conditions that have a line only; `None` where all have their details.
     pub(crate) conditions_note: Option<String>,
     pub(crate) phases: Option<phases::Phases>,
     pub(crate) timelines: timeline::Section,

@@ -123,8 +123,8 @@ impl Durations {
             .or_else(|| self.of_any().map(|took| (took, Basis::Others)))
     }
 
-    /// Expected duration of a run of a cell, as far as it was measured; `None` where a first run has to be made, which
-    /// a prediction could refuse for ever.
+    /// Expected duration of a run of a cell, as far as it was measured; `None` if there is only a prediction: to refuse a
+    /// run by it would keep the run from ever being measured.
     pub(crate) fn measured(&self, cell: usize) -> Option<Duration> {
         let (took, basis) = self.expected(cell)?;
         match basis {

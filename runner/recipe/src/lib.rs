@@ -42,6 +42,7 @@ pub use spec::emulation::{
 };
 pub use spec::family::{Availability, Choice, Family};
 pub use spec::fault::{FaultAction, FaultKind, PlannedFault};
+pub use spec::key_value::{KeyValue, SharedBy};
 pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };
@@ -63,7 +64,6 @@ pub use spec::plan::{
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::{duration as parse_duration, share as parse_share};
 pub use spec::search::{Search, Trial, is_searched};
-pub use spec::setting::{Setting, SettingScope};
 pub use spec::strategy::{ModelSplit, Strategy};
 pub use spec::strategy_choice::{
     AveragedBy, Averaging, FcUpdate, MixOrder, ModuloScheme, MovingRate, Serve, SyncVariant,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct RankRow {
     /// From 0, workers first.
     pub rank: Rank,
-    /// Whether it computes gradients or holds weights for others.
+    /// Worker or server.
     pub role: Role,
     /// Index of its machine in [`SweepRows::nodes`](crate::SweepRows::nodes).
     pub node: u32,

@@ -4,7 +4,7 @@
 //! `!=` is the opposite of `=`, so that a run without a value for the key in question fits. The empty selection is every run.
 
 use crate::{RunId, RunState, SweepId};
-use recipe::{KeyTest, Misread, OwnKey, Query, Relation, Word, nearest};
+use recipe::{KeyTest, Misread, OwnKey, Query, Relation, StrategyKind, Word, nearest};
 use std::fmt;
 
 /// Which runs are meant.
@@ -283,6 +283,11 @@ fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Mi
         (Field::Origin, _) if ![OWN, IMPORTED].contains(&text) => {
             let reason = format!("an origin is `{OWN}` or `{IMPORTED}`, and not `{text}`");
             Err(Misread { suggestion: near(text, [OWN, IMPORTED]), ..value.misread(reason) })
+        }
+        (Field::StrategyKind, _) if StrategyKind::named(text).is_none() && !relation.orders() => {
+            let kinds = || StrategyKind::ALL.iter().map(|kind| kind.name());
+            let reason = format!("no strategy is of kind `{text}`; known are {}", kinds().collect::<Vec<_>>().join(", "));
+            Err(Misread { suggestion: near(text, kinds()), ..value.misread(reason) })
         }
         (_, Some(number)) if field.is_number() => Ok(Operand::Number(number)),
         (_, None) if field.is_number() => Err(value.misread(format!("`{text}` is not a number"))),

@@ -62,11 +62,7 @@ fn condition(query: &mut QueryBuilder<Sqlite>, test: &Test, dead: &[i64]) {
         }
         Test::Key(test) => {
             let relation = without_different(query, test.relation());
-            query.push("(");
-            axis(query, test, relation);
-            query.push(" OR ");
-            setting(query, test, relation);
-            query.push(")");
+            key(query, test, relation);
         }
         Test::Not(inner) => {
             query.push("NOT (");
@@ -187,41 +183,62 @@ fn strategy_name(query: &mut QueryBuilder<Sqlite>, cell: &str, operand: &Operand
     query.push(") + 2) || ' ', ' ')), '=') > 0)");
 }
 
+/// Whether the value of the key in the cell fits: the recorded one of the cell alone, else of its arm, else of its sweep. Of a sweep
+/// that an earlier version recorded, the values of its axes are all that is known.
+fn key(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
+    query.push("CASE WHEN EXISTS (SELECT 1 FROM key_value WHERE key_value.sweep = cell.sweep) THEN coalesce(");
+    for scope in [
+        "own.cell = cell.position",
+        "own.cell IS NULL AND own.arm = cell.arm",
+        "own.cell IS NULL AND own.arm IS NULL",
+    ] {
+        query.push("(SELECT ");
+        value(query, test, relation);
+        query.push(" FROM key_value AS own WHERE own.sweep = cell.sweep AND own.path = ").push_bind(test.path());
+        query.push(" AND ").push(scope).push(" LIMIT 1), ");
+    }
+    query.push("0) ELSE ");
+    axis(query, test, relation);
+    query.push(" END");
+}
+
 /// Whether the cell has an axis over the key, with a value that fits.
 fn axis(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
     let path = test.path();
     query.push("EXISTS (SELECT 1 FROM cell_axis WHERE cell_axis.cell = cell.id AND (path IN (");
     // A recipe may write `kind` at its end, or leave it out.
     query.push_bind(path).push(", ").push_bind(format!("{path}.kind")).push(")");
-    // An axis of one strategy has that strategy's name in its path.
-    if let Some(key) = path.strip_prefix("strategy.") {
-        query.push(" OR path LIKE ").push_bind(format!("strategy.%.{key}"));
+    // An axis of one strategy has that strategy's name in its path, which may have dots.
+    let of_one = match path.strip_prefix("strategy.") {
+        Some(key) => Some(key),
+        None => ["communication.", "compression"].iter().any(|table| path.starts_with(table)).then_some(path),
+    };
+    if let Some(key) = of_one {
+        query.push(" OR (path LIKE ").push_bind(format!("strategy.%.{key}"));
+        query.push(" OR path LIKE ").push_bind(format!("strategy.%.{key}.kind")).push(")");
+        if path.starts_with("strategy.") {
+            query.push(" AND path NOT LIKE 'strategy.%.communication.%' AND path NOT LIKE 'strategy.%.compression.%'");
+        }
     }
     query.push(") AND ");
     value(query, test, relation);
     query.push(")");
 }
 
-/// Whether the cell, its arm or its sweep has the key set to a value that fits.
-fn setting(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
-    query.push(
-        "EXISTS (SELECT 1 FROM setting WHERE setting.sweep = cell.sweep AND coalesce(setting.arm, cell.arm) = cell.arm \
-         AND coalesce(setting.cell, cell.id) = cell.id AND setting.path = ",
-    );
-    query.push_bind(test.path()).push(" AND ");
-    value(query, test, relation);
-    query.push(")");
-}
-
-/// The comparison itself, of the columns `text` and `number`.
+/// The comparison itself, of the columns `text` and `number`; never NULL.
 fn value(query: &mut QueryBuilder<Sqlite>, test: &KeyTest, relation: Relation) {
     match test.number() {
-        Some(number) => query.push("number ").push(relation.sign()).push(" ").push_bind(number),
-        None => query.push("text ").push(relation.sign()).push(" ").push_bind(test.text().to_owned()),
+        Some(number) => query
+            .push("(number IS NOT NULL AND number ")
+            .push(relation.sign())
+            .push(" ")
+            .push_bind(number),
+        None => query.push("(text ").push(relation.sign()).push(" ").push_bind(test.text().to_owned()),
     };
     if let Some(unit) = test.unit() {
         query.push(" AND instr(text, ").push_bind(unit).push(") > 0");
     }
+    query.push(")");
 }
 
 /// The state of a run. One that is under way and whose driver is gone is interrupted.

@@ -95,7 +95,7 @@ pub struct Locked<R> {
 }
 
 impl<R: Rule> Locked<R> {
-    /// `parameter_count` zeros, until weights are loaded, which change by `rule`.
+    /// `parameter_count` zeros until weights are loaded; `rule` changes them.
     pub fn new(parameter_count: usize, rule: R) -> Self {
         Self { weights: Vector::zeros(parameter_count), rule }
     }

@@ -98,9 +98,9 @@ struct Backward<'a> {
     round: &'a Round,
     /// Samples of this worker.
     own: usize,
-    /// Parts that the gradient of L_FC is written over.
+    /// Parts that are overwritten with the gradient of L_FC.
     g: &'a mut GradientParts,
-    /// Block that this worker's rows of L_M's gradient are written over.
+    /// Block that is overwritten with this worker's rows of L_M's gradient.
     gradient: &'a mut Block,
 }
 

@@ -38,8 +38,8 @@ impl CollectiveAlgorithm for RankOrder {
         let chunk = |place: crate::GroupRank| piece(n, group.size(), place.0);
         let me = group.me();
         let right = group.after(1);
-        // A codec's residual of an element, of a part as of a sum, is missing from the same sum: it belongs to the
-        // element's position, at any owner.
+        // A codec's residual of an element is missing from the same sum, whether it was encoded in a part or in a sum:
+        // it belongs to the element's position, at any owner.
         for owner in (1..group.size()).map(|steps| group.after(steps)) {
             let part = chunk(owner);
             let packet = wire.encode(wire.slot(right, tag, part.start), &x[part]);

@@ -16,7 +16,7 @@ pub struct Blocked {
     pub wants: String,
     /// Since when, on the world's clock.
     pub since: Nanos,
-    /// Whether it is part of a cycle of lanes that wait for each other.
+    /// Whether it waits for the next rank of a cycle of ranks that wait for each other.
     pub on_cycle: bool,
 }
 

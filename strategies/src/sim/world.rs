@@ -35,7 +35,7 @@ pub struct World {
     pub paces: BTreeMap<Rank, ComputeModel>,
     /// Each piece of work takes up to this share longer.
     pub jitter: f64,
-    /// Faults at steps of ranks; a rank that one of them ends makes the world a deadlock, unless waits have a deadline.
+    /// Faults at steps of ranks; a rank that one of them ends leads to a deadlock, unless waits have a deadline.
     pub faults: Vec<PlannedFault>,
     /// Bytes that may be on their way from one rank to another before it takes them out, as in the real transports,
     /// where a larger message goes alone; without end where there is no number.

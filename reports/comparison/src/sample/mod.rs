@@ -194,7 +194,7 @@ impl Sample {
                     baseline: place == 0,
                 })
                 .collect(),
-            settings: Vec::new(),
+            values: Vec::new(),
             runs: runs.collect(),
             cells,
             limits: Limits { run_timeout: None, retries: 0, max_runs: 400 },

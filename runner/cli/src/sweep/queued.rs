@@ -19,7 +19,7 @@ const BATCH: usize = 512;
 pub(crate) fn plan_of(plan: &Plan, run: &Run) -> Plan {
     Plan {
         cells: vec![Cell { axes: Vec::new(), ..plan.cells[run.cell].clone() }],
-        settings: Vec::new(),
+        values: Vec::new(),
         runs: vec![Run { cell: 0, ..*run }],
         looks: Vec::new(),
         search: None,

@@ -16,8 +16,8 @@ use crate::session::Session;
 use crate::sweep::Pace;
 use clap::{Args, ValueHint};
 use recipe::{
-    Arm, ArrayProblem, ArrayProfile, AxisValue, FileProblem, Files, LabelledTextForm, LabelledTextSize,
-    ModelLayout, PictureCounts, Plan, Run, Setting, SettingScope, Shape, TextSize, TextTokens,
+    Arm, ArrayProblem, ArrayProfile, FileProblem, Files, KeyValue, LabelledTextForm, LabelledTextSize,
+    ModelLayout, PictureCounts, Plan, Run, Shape, SharedBy, TextSize, TextTokens,
 };
 use reports::{NoiseFloor, Range};
 use serde::Serialize;
@@ -228,20 +228,17 @@ fn same_arm_twice(plan: Plan, recipe: &Path) -> Result<Plan, Failure> {
             .map(|arm| Arm { name: names[arm].clone(), kind: kind.clone(), baseline: arm == 0 })
             .collect(),
         cells: (0..2).map(|arm| cell(arm, &names[arm])).collect(),
-        settings: settings_of(&plan, number),
+        values: values_of(&plan, number),
         runs: runs.collect(),
         search: None,
         ..plan.clone()
     })
 }
 
-/// All values of a cell, those of its axes too: for a plan of this cell alone, which has no target.
-fn settings_of(plan: &Plan, cell: usize) -> Vec<Setting> {
-    let of = SettingScope::Plan;
-    let axes = plan.cells[cell].axes.iter().cloned();
-    let of_axes = axes.map(|AxisValue { path, text, number }| Setting { path, text, number, of });
-    let others = plan.settings_of(cell).map(|setting| Setting { of, ..setting.clone() });
-    of_axes.chain(others).filter(|setting| !setting.path.starts_with("train.target.")).collect()
+/// The values of a cell, for a plan of this cell alone, which has no target.
+fn values_of(plan: &Plan, cell: usize) -> Vec<KeyValue> {
+    let kept = plan.values_of(cell).into_iter().filter(|value| !value.path.starts_with("train.target."));
+    kept.map(|value| KeyValue { of: SharedBy::Plan, ..value.clone() }).collect()
 }
 
 /// The result for people.

@@ -10,7 +10,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "faults",
         Kind::Faults,
-        "Faults that are caused on purpose, each at a stated step: `[[faults]]`, an entry for each. It is part of a run, and every arm has the same. A run \
+        "Faults that are caused on purpose, each at a stated step: `[[faults]]`, an entry for each. They are part of a run, and every arm has the same. A run \
          whose strategy cannot do without the lost rank fails as ordered, which is a result and not tried again.",
     )
     .default("[]")

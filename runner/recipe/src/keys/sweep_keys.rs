@@ -160,7 +160,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("report.confidence", Kind::Share(Range::new(0.5, 1.0, Ends::Lower)), "Confidence of the intervals and tests.")
         .default("0.95")
         .sweep(),
-    Key::new("report.redact", Kind::ChoiceList(Redaction::CHOICES), "Names that published pages leave out.")
+    Key::new("report.redact", Kind::ChoiceList(Redaction::CHOICES), "Hosts, users or paths that published pages leave out.")
         .default("[]")
         .example("[\"hosts\"]")
         .sweep(),

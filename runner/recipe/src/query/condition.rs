@@ -1,6 +1,7 @@
 //! Conditions on the cells of a recipe: which keys they name, and whether a cell meets them.
 
 use crate::StrategyKind;
+use crate::keys::lookup;
 use crate::query::grammar::{Misread, Query, Relation, Word};
 use crate::query::key_test::{self, KeyTest, OwnKey};
 use crate::text::finding::Finding;
@@ -29,6 +30,14 @@ pub(crate) enum Named {
     Condition,
 }
 
+/// A comparison as it is written.
+#[derive(Clone, Copy)]
+struct Comparison<'a> {
+    name: &'a Word,
+    relation: Relation,
+    value: &'a Word,
+}
+
 /// The names of a cell.
 const NAMES: [&str; 4] = ["strategy", "strategy.name", "arm", "condition"];
 
@@ -51,18 +60,19 @@ impl Subjects<'_> {
 }
 
 impl Condition {
-    /// Reads a condition.
-    pub(crate) fn read(text: &str) -> Result<Self, Misread> {
-        Self::of(&Query::read(text)?)
+    /// Reads a condition on the cells of a recipe whose strategies have these names.
+    pub(crate) fn read(text: &str, strategies: &[&str]) -> Result<Self, Misread> {
+        Self::of(&Query::read(text)?, strategies)
     }
 
-    fn of(query: &Query) -> Result<Self, Misread> {
-        let all = |parts: &[Query]| parts.iter().map(Self::of).collect::<Result<Vec<Self>, Misread>>();
+    fn of(query: &Query, strategies: &[&str]) -> Result<Self, Misread> {
+        let of = |part: &Query| Self::of(part, strategies);
+        let all = |parts: &[Query]| parts.iter().map(of).collect::<Result<Vec<Self>, Misread>>();
         Ok(match query {
             Query::All(parts) => Self::All(all(parts)?),
             Query::Either(parts) => Self::Either(all(parts)?),
-            Query::Not(part) => Self::Not(Box::new(Self::of(part)?)),
-            Query::Compare { name, relation, value } => Self::comparison(name, *relation, value)?,
+            Query::Not(part) => Self::Not(Box::new(of(part)?)),
+            Query::Compare { name, relation, value } => Self::comparison(Comparison { name, relation: *relation, value }, strategies)?,
             Query::Word(word) => {
                 return Err(
                     word.misread(format!("`{}` is compared with nothing: a key needs a value", word.text))
@@ -71,18 +81,19 @@ impl Condition {
         })
     }
 
-    fn comparison(name: &Word, relation: Relation, value: &Word) -> Result<Self, Misread> {
+    fn comparison(of: Comparison<'_>, strategies: &[&str]) -> Result<Self, Misread> {
+        let Comparison { name, relation, value } = of;
         let named = match name.text.as_str() {
             "strategy" => Named::Strategy,
             "strategy.name" => Named::StrategyName,
             "arm" => Named::Arm,
             "condition" => Named::Condition,
-            word @ ("recipe" | "state" | "repeat" | "seed" | "tag" | "origin") => {
+            word @ ("recipe" | "state" | "repeat" | "tag" | "origin") => {
                 return Err(
                     name.misread(format!("`{word}` belongs to runs: a condition on cells cannot ask for it"))
                 );
             }
-            _ => return Self::of_key(name, relation, value),
+            _ => return Self::of_key(of, strategies),
         };
         if relation.orders() {
             return Err(key_test::unordered(relation, value));
@@ -90,17 +101,26 @@ impl Condition {
         Ok(Self::Named { name: named, is_equal: relation == Relation::Equal, value: value.text.clone() })
     }
 
-    fn of_key(name: &Word, relation: Relation, value: &Word) -> Result<Self, Misread> {
+    fn of_key(of: Comparison<'_>, strategies: &[&str]) -> Result<Self, Misread> {
+        let Comparison { name, relation, value } = of;
         let read = |name: &Word, relation| KeyTest::read(name, relation, value, &NAMES).map(Self::Key);
         let Some(own) = OwnKey::of(name) else { return read(name, relation) };
+        if !strategies.contains(&own.strategy.as_str()) {
+            let suggestion = lookup::nearest(&own.strategy, strategies.iter().copied());
+            let suggestion = suggestion.map(|near| name.text.replacen(&own.strategy, near, 1));
+            let reason = format!("no strategy of the recipe is called `{}`", own.strategy);
+            return Err(Misread { suggestion, ..name.misread(reason) });
+        }
         let named = Self::Named { name: Named::StrategyName, is_equal: true, value: own.strategy };
         Ok(match relation {
             Relation::Different => {
                 Self::Not(Box::new(Self::All(vec![named, read(&own.key, Relation::Equal)?])))
             }
-            Relation::Equal | Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
-                Self::All(vec![named, read(&own.key, relation)?])
-            }
+            Relation::Equal
+            | Relation::Less
+            | Relation::AtMost
+            | Relation::Greater
+            | Relation::AtLeast => Self::All(vec![named, read(&own.key, relation)?]),
         })
     }
 

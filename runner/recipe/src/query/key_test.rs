@@ -13,7 +13,6 @@ use crate::text::tree::{Item, Value};
 use crate::values::leaf::{Leaf, Typed};
 use crate::values::value;
 use std::cmp::Ordering;
-use std::fmt;
 
 /// A key compared with a value of its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +56,7 @@ impl KeyTest {
         self.relation
     }
 
-    /// The value as it was written.
+    /// The value as a recipe writes it.
     pub fn text(&self) -> &str {
         &self.operand.text
     }
@@ -86,39 +85,47 @@ impl KeyTest {
     }
 }
 
-impl fmt::Display for KeyTest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {} {}", self.path(), self.relation.sign(), self.text())
-    }
-}
-
 impl Operand {
     fn read(key: &CellKey, word: &Word) -> Result<Self, Misread> {
         let text = word.text.clone();
+        // Lists are compared by their text, as pages show it.
+        let of_text = match key.id.key().kind {
+            Kind::Layers | Kind::LayerRows | Kind::Slow | Kind::Faults => {
+                return Ok(Self { text, typed: None });
+            }
+            Kind::Extents | Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds => true,
+            Kind::Table
+            | Kind::Text
+            | Kind::Path
+            | Kind::Flag
+            | Kind::Whole(..)
+            | Kind::Number(_)
+            | Kind::Share(_)
+            | Kind::Choice(_)
+            | Kind::Duration
+            | Kind::Extent(_)
+            | Kind::Bandwidth
+            | Kind::Size => false,
+        };
         let span = Span { source: 0, start: 0, end: 0 };
         let literal = Item { span, value: Value::Text(text.clone()) };
         let candidates = [parse::value(&text, 0, 0), Some(literal)];
-        let mut reason = None;
+        let mut wrong = None;
         for item in candidates.iter().flatten() {
             match value::typed(key.id.key(), item) {
-                Ok(typed) => return Ok(Self { text, typed: Some(typed) }),
-                Err(finding) => reason = Some(finding),
+                Ok(typed) => return Ok(Self { text: item.value.plain(), typed: Some(typed) }),
+                Err(finding) => wrong = Some(finding),
             }
         }
-        match reason {
-            Some(finding)
-                if !matches!(
-                    key.id.key().kind,
-                    Kind::Extents | Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds
-                ) =>
-            {
+        match wrong.filter(|_| !of_text) {
+            None => Ok(Self { text, typed: None }),
+            Some(finding) => {
                 let reason = match &finding.cure {
                     Some(cure) => format!("{}: {cure}", finding.title),
                     None => finding.title.into(),
                 };
                 Err(Misread { suggestion: finding.suggestion.map(Into::into), ..word.misread(reason) })
             }
-            _ => Ok(Self { text, typed: None }),
         }
     }
 
@@ -177,9 +184,9 @@ fn key_of(token: &Word, others: &[&str]) -> Result<&'static CellKey, Misread> {
 fn unknown(token: &Word, others: &[&str]) -> Misread {
     let word = token.text.as_str();
     let keys = CellKey::all().iter().flat_map(|key| [key.id.key().path, key.id.key().name()]);
-    let near = lookup::nearest(word, others.iter().copied()).or_else(|| lookup::nearest(word, keys));
+    let near = lookup::nearest(word, others.iter().copied().chain(keys));
     let reason = if KEYS.iter().any(|key| key.path == word) {
-        format!("`{word}` concerns the sweep as a whole, or is a table: cells do not differ by it")
+        format!("`{word}` is no value of a cell: it is a table, or concerns the sweep as a whole")
     } else {
         format!("`{word}` is no key of a recipe, and none of {}", others.join(", "))
     };

@@ -45,5 +45,5 @@ fn obstacle(settings: &Settings, kind: StrategyKind) -> Option<Obstacle> {
         return Some(Obstacle { of: format!("`{kind}`"), reason });
     }
     let Compression::Coded { codec, .. } = compression::read(kind, settings) else { return None };
-    codec.not_continued().map(|reason| Obstacle { of: format!("the codec `{}`", codec.name()), reason })
+    codec.not_continued().map(|reason| Obstacle { of: format!("a codec of kind `{}`", codec.name()), reason })
 }

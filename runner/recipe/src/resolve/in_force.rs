@@ -1,15 +1,15 @@
 //! The value that a key has in a cell: given, or the default of its table's kind; none where the key has no effect there.
 
-use crate::StrategyKind;
-use crate::keys::key::Kind;
-use crate::keys::key::Reach;
+use crate::keys::key::{Kind, Reach};
 use crate::keys::lookup::KeyId;
 use crate::keys::table::KEYS;
-use crate::resolve::communication;
+use crate::resolve::hybrid::AVERAGED_BY;
+use crate::resolve::{collective, communication};
 use crate::resolve::strategy::{PERIOD, SERVE};
 use crate::values::check::OPTIONAL;
 use crate::values::leaf::Leaf;
 use crate::values::settings::Settings;
+use crate::{AveragedBy, StrategyKind};
 use std::sync::{Arc, LazyLock};
 
 /// The keys whose values tell cells apart, in the order of the table.
@@ -48,7 +48,9 @@ impl CellKey {
 
     /// Its value in a cell with these settings and a strategy of this kind.
     pub(crate) fn value(&self, settings: &Settings, strategy: StrategyKind) -> Option<Arc<Leaf>> {
-        if communication::has_no_effect(strategy, self.id) {
+        let is_of_collective = collective::keys().contains(&self.id);
+        let served = is_of_collective && AVERAGED_BY.of(settings) == AveragedBy::Servers;
+        if served || communication::has_no_effect(strategy, self.id) {
             return None;
         }
         if let Some(given) = settings.given(self.id) {
@@ -76,11 +78,9 @@ pub(crate) fn usual_of(strategy: StrategyKind, id: KeyId) -> Option<Arc<Leaf>> {
     }
 }
 
-/// Whether a key's value is one of a cell, and can be compared with a text or a number.
+/// Whether a key's value is one of a cell.
 fn is_of_cells(id: KeyId) -> bool {
     let key = id.key();
     let has_cells = key.reach != Reach::Sweep || key.path == "strategy.kind";
-    has_cells
-        && !key.later
-        && !matches!(key.kind, Kind::Table | Kind::Layers | Kind::LayerRows | Kind::Slow | Kind::Faults)
+    has_cells && !key.later && !matches!(key.kind, Kind::Table)
 }

@@ -3,8 +3,8 @@
 use crate::spec::family::family;
 use crate::spec::search::Search;
 use crate::{
-    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, Model, PlannedFault,
-    Setting, SettingScope, Strategy, Threads, Training,
+    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, KeyValue, Model, PlannedFault,
+    SharedBy, Strategy, Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,10 +156,10 @@ pub struct Plan {
     pub arms: Vec<Arm>,
     /// The points of the grid, excluded ones included.
     pub cells: Vec<Cell>,
-    /// The values of the keys that are no axes, by which runs are selected later.
+    /// The values of all keys, by which runs are selected later.
     // Absent in plans of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub settings: Vec<Setting>,
+    pub values: Vec<KeyValue>,
     /// The runs in the order in which they are started; of excluded cells there are none.
     pub runs: Vec<Run>,
     /// Numbers of repeats after which the arms that are decided get no more, the last of which is the most; empty where every cell has
@@ -194,14 +194,23 @@ impl Plan {
         all
     }
 
-    /// The recorded values of a cell's keys, without those of its axes.
-    pub fn settings_of(&self, cell: usize) -> impl Iterator<Item = &Setting> {
+    /// The recorded values of a cell's keys, one of each.
+    pub fn values_of(&self, cell: usize) -> Vec<&KeyValue> {
         let arm = self.cells.get(cell).map(|cell| cell.arm);
-        self.settings.iter().filter(move |setting| match setting.of {
-            SettingScope::Plan => true,
-            SettingScope::Arm(of) => Some(of) == arm,
-            SettingScope::Cell(of) => of == cell,
-        })
+        let has = |value: &&KeyValue| match value.of {
+            SharedBy::Plan => true,
+            SharedBy::Arm(of) => Some(of) == arm,
+            SharedBy::Cell(of) => of == cell,
+        };
+        let mut values: Vec<&KeyValue> = Vec::new();
+        for value in self.values.iter().filter(has) {
+            match values.iter_mut().find(|other| other.path == value.path) {
+                Some(other) if other.of < value.of => *other = value,
+                Some(_) => {}
+                None => values.push(value),
+            }
+        }
+        values
     }
 
     /// The faults of all cells, in words, each with the arms whose runs end by it.
@@ -374,7 +383,7 @@ pub struct Limits {
 }
 
 family! {
-    /// Names that a published page leaves out.
+    /// Hosts, users or paths that a published page leaves out.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Redaction {

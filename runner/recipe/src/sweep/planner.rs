@@ -16,9 +16,9 @@ use crate::sweep::described;
 use crate::sweep::expand;
 use crate::sweep::expanded;
 use crate::sweep::halving;
-use crate::sweep::recipe::{self, Exclusion};
+use crate::sweep::key_values;
+use crate::sweep::recipe::{self, Exclusion, Recipe};
 use crate::sweep::runs::{self, Points};
-use crate::sweep::settings;
 use crate::text::finding::{Finding, report};
 use crate::text::load::Loader;
 use crate::text::turning;
@@ -89,7 +89,8 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     let mut recipe = recipe::read(loader, &table);
     turning::refuse_file(request.path, &mut loader.findings);
     if let Some(only) = request.only {
-        recipe.exclusions.extend(select(loader, only));
+        let exclusion = select(loader, only, &recipe);
+        recipe.exclusions.extend(exclusion);
     }
     let seeds = runs::seeds(&recipe.settings, &mut loader.findings);
     let looks = runs::looks(&recipe.settings, &mut loader.findings);
@@ -105,7 +106,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
     let drafts = expansion.drafts;
     let divided = halving::is_asked_for(&recipe.settings).then(|| halving::divided(&drafts));
     let mut builder = CellBuilder::new(&recipe, loader.files, machine);
-    let settings = settings::shared(&drafts);
+    let mut values = key_values::of(&drafts);
     let mut cells = builder.build(drafts);
     // A key that is written wrong decides nothing, and what it should have told apart looks like the same runs.
     let is_misspelt = loader.findings.iter().any(|finding| finding.code == "R012");
@@ -120,6 +121,10 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         runs::order(&recipe.settings, &Points { cells: &cells, compared: &compared }, &seeds, &looks);
     let search = divided
         .and_then(|divided| halving::search(&recipe.settings, divided, &mut cells, &mut loader.findings));
+    if let Some(search) = &search {
+        let of_rungs = key_values::of_rungs(search, &cells, &values);
+        values.extend(of_rungs);
+    }
     let rungs = search.as_ref().map(|search| halving::runs(search, &seeds));
     let prices = prices::of(&recipe.settings, &cells, machine, &mut loader.findings);
     Some(Plan {
@@ -136,7 +141,7 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
         search,
         arms: expansion.arms,
         cells,
-        settings,
+        values,
         limits: limits(&recipe.settings),
         hosts: assign::hosts(&recipe.settings),
         report: ReportSettings { prices, ..report_settings(&recipe.settings) },
@@ -145,10 +150,11 @@ fn build(loader: &mut Loader<'_>, request: &PlanRequest<'_>, machine: Known<'_>)
 }
 
 /// `--only`: what does not meet the condition is excluded.
-fn select(loader: &mut Loader<'_>, only: &str) -> Option<Exclusion> {
+fn select(loader: &mut Loader<'_>, only: &str, recipe: &Recipe) -> Option<Exclusion> {
     let start = loader.argument("--only", only);
     turning::refuse_text(only, start, &mut loader.findings);
-    match Condition::read(only) {
+    let strategies: Vec<&str> = recipe.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
+    match Condition::read(only, &strategies) {
         Ok(condition) => Some(Exclusion {
             when: Condition::Not(Box::new(condition)),
             text: format!("not ({only})"),

@@ -317,17 +317,21 @@ impl Reader<'_> {
         let dimensions = reader.dimensions(sweep);
         let includes = reader.includes(sweep, &dimensions);
         self.broken |= self.findings.len() > before;
-        let exclusions = sweep.get("exclude").map(|entry| self.exclusions(entry)).unwrap_or_default();
+        let strategies: Vec<&str> = names.iter().map(String::as_str).collect();
+        let exclusions = match sweep.get("exclude") {
+            Some(entry) => self.exclusions(entry, &strategies),
+            None => Vec::new(),
+        };
         self.cells_unknown |= self.findings.len() > before;
         Varied { dimensions, includes, exclusions }
     }
 
-    fn exclusions(&mut self, entry: &NamedItem) -> Vec<Exclusion> {
+    fn exclusions(&mut self, entry: &NamedItem, strategies: &[&str]) -> Vec<Exclusion> {
         let tables = axes::tables(entry, "sweep.exclude", self.findings);
-        tables.into_iter().filter_map(|(table, span)| self.exclusion(table, span)).collect()
+        tables.into_iter().filter_map(|(table, span)| self.exclusion(table, span, strategies)).collect()
     }
 
-    fn exclusion(&mut self, table: &Table, span: Span) -> Option<Exclusion> {
+    fn exclusion(&mut self, table: &Table, span: Span, strategies: &[&str]) -> Option<Exclusion> {
         let mut checker = Checker::new(self.sources, self.findings);
         checker.table(table, "sweep.exclude", &[]);
         let (settings, broken) = checker.finish();
@@ -342,7 +346,7 @@ impl Reader<'_> {
         };
         let text = leaf.text.clone();
         let reason = settings.text(id("sweep.exclude.reason")).to_owned();
-        match Condition::read(&text) {
+        match Condition::read(&text, strategies) {
             Ok(when) => Some(Exclusion { when, text, reason, span: leaf.span }),
             Err(misread) => {
                 self.broken = true;

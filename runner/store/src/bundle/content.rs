@@ -5,7 +5,7 @@ use crate::journal::entries::{Entry, SweepEntry};
 use crate::read::earlier::SURROUNDINGS;
 use crate::rebuild::valid::{last_ends, unpruned};
 use crate::{NodeRow, RunState, SweepNote, SweepTag};
-use recipe::{Provenance, hex, turns_text};
+use recipe::{Provenance, SharedBy, hex, turns_text};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +176,12 @@ impl Content {
                 .search
                 .iter()
                 .flat_map(|search| &search.trials)
-                .all(|trial| trial.cell < plan.cells.len());
+                .all(|trial| trial.cell < plan.cells.len())
+            && plan.values.iter().all(|value| match value.of {
+                SharedBy::Plan => true,
+                SharedBy::Arm(arm) => arm < plan.arms.len(),
+                SharedBy::Cell(cell) => cell < plan.cells.len(),
+            });
         let names: BTreeSet<&String> = plan.arms.iter().map(|arm| &arm.name).collect();
         let baselines = plan.arms.iter().filter(|arm| arm.baseline).count();
         if !refers || names.len() != plan.arms.len() || baselines != 1 {
@@ -216,11 +221,12 @@ impl Content {
         let arms = plan.arms.iter().flat_map(|arm| [&arm.name, &arm.kind]);
         let cells = plan.cells.iter().flat_map(|cell| [&cell.condition, &cell.label]);
         let axes = plan.cells.iter().flat_map(|cell| &cell.axes).flat_map(|axis| [&axis.path, &axis.text]);
+        let values = plan.values.iter().flat_map(|value| [&value.path, &value.text]);
         let machines =
             self.machines.iter().flat_map(|node| [&node.name, &node.host, &node.system, &node.processor]);
         let surroundings =
             self.surroundings.iter().flat_map(|found| [&found.data, &found.worker, &found.hardware]);
-        let all = of_plan.chain(arms).chain(cells).chain(axes).chain(machines).chain(surroundings);
+        let all = of_plan.chain(arms).chain(cells).chain(axes).chain(values).chain(machines).chain(surroundings);
         all.chain(commit.iter().map(|commit| &commit.hash)).map(String::as_str)
     }
 }

@@ -55,7 +55,7 @@ const FILES: [File; 20] = [
     file!("0017_not_needed"),
     file!("0018_annotations"),
     file!("0019_clocks"),
-    file!("0020_settings"),
+    file!("0020_key_values"),
 ];
 
 #[cfg(test)]

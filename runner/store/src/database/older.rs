@@ -48,7 +48,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (18, Column { table: "sweep", column: "'' AS note" }),
     (18, Column { table: "sweep", column: "NULL AS imported_unix" }),
     (19, Column { table: "host", column: "NULL AS clock_error" }),
-    (20, Table("CREATE TEMP TABLE setting (id, sweep, arm, cell, path, text, number);")),
+    (20, Table("CREATE TEMP TABLE key_value (id, sweep, arm, cell, path, text, number);")),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.

@@ -3,8 +3,8 @@
 use crate::StoreError;
 use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
-use crate::sql::value::seed_of;
-use recipe::{AxisValue, Cell, Plan, Run, RunSpec, Setting, SettingScope};
+use crate::sql::value::{seed_of, uint};
+use recipe::{AxisValue, Cell, KeyValue, Plan, Run, RunSpec, SharedBy};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) async fn plan_of(connection: &mut SqliteConnection, sweep: i64) -> Re
     Ok(Plan {
         source,
         cells: cells_of(connection, sweep).await?,
-        settings: settings_of(connection, sweep).await?,
+        values: values_of(connection, sweep).await?,
         runs: runs_of(connection, sweep).await?,
         ..frame
     })
@@ -81,7 +81,7 @@ async fn axes_of(
 }
 
 from_row! {
-    struct SettingColumns {
+    struct ValueColumns {
         arm: Option<i64>,
         cell: Option<i64>,
         path: String,
@@ -90,23 +90,21 @@ from_row! {
     }
 }
 
-async fn settings_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Setting>, StoreError> {
-    let rows: Vec<SettingColumns> = sqlx::query_as(
-        "SELECT setting.arm, cell.position AS cell, path, text, number FROM setting \
-         LEFT JOIN cell ON cell.id = setting.cell WHERE setting.sweep = ? ORDER BY setting.id",
-    )
-    .bind(sweep)
-    .fetch_all(connection)
-    .await?;
-    let setting = |row: SettingColumns| {
+async fn values_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<KeyValue>, StoreError> {
+    let rows: Vec<ValueColumns> =
+        sqlx::query_as("SELECT arm, cell, path, text, number FROM key_value WHERE sweep = ? ORDER BY id")
+            .bind(sweep)
+            .fetch_all(connection)
+            .await?;
+    let value = |row: ValueColumns| {
         let of = match (row.arm, row.cell) {
-            (_, Some(cell)) => SettingScope::Cell(cell as usize),
-            (Some(arm), None) => SettingScope::Arm(arm as usize),
-            (None, None) => SettingScope::Plan,
+            (_, Some(cell)) => SharedBy::Cell(uint(cell) as usize),
+            (Some(arm), None) => SharedBy::Arm(uint(arm) as usize),
+            (None, None) => SharedBy::Plan,
         };
-        Setting { path: row.path, text: row.text, number: row.number, of }
+        KeyValue { path: row.path, text: row.text, number: row.number, of }
     };
-    Ok(rows.into_iter().map(setting).collect())
+    Ok(rows.into_iter().map(value).collect())
 }
 
 async fn runs_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Run>, StoreError> {

@@ -1,11 +1,11 @@
-//! The rows of a plan: recipe, sweep, configurations, cells, axes, settings, runs.
+//! The rows of a plan: recipe, sweep, configurations, cells, axes, values of keys, runs.
 
 use crate::StoreError;
 use crate::journal::entries::SweepEntry;
 use crate::sql::document::to_json;
 use crate::sql::insert::{Target, insert};
 use crate::sql::value::int;
-use recipe::{Cell, Plan, Run, Setting, SettingScope, hex};
+use recipe::{Cell, KeyValue, Plan, Run, SharedBy, hex};
 use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) async fn insert_plan(
     let rows = Rows { sweep, first_cell };
     insert_cells(connection, &new.plan, &configs, rows).await?;
     insert_axes(connection, &new.plan.cells, rows).await?;
-    insert_settings(connection, &new.plan.settings, rows).await?;
+    insert_values(connection, &new.plan.values, rows.sweep).await?;
     insert_runs(connection, new, rows).await
 }
 
@@ -46,7 +46,7 @@ async fn insert_sweep(connection: &mut SqliteConnection, new: &SweepEntry) -> Re
     let frame = Plan {
         source: String::new(),
         cells: Vec::new(),
-        settings: Vec::new(),
+        values: Vec::new(),
         runs: Vec::new(),
         looks: new.plan.looks.clone(),
         search: new.plan.search.clone(),
@@ -154,23 +154,22 @@ async fn insert_axes(connection: &mut SqliteConnection, cells: &[Cell], ids: Row
     .await
 }
 
-async fn insert_settings(
+async fn insert_values(
     connection: &mut SqliteConnection,
-    settings: &[Setting],
-    ids: Rows,
+    key_values: &[KeyValue],
+    sweep: i64,
 ) -> Result<(), StoreError> {
-    let target = Target { head: "INSERT INTO setting (sweep, arm, cell, path, text, number)", tail: "" };
-    insert(connection, target, settings, |setting, values| {
-        let arm = match setting.of {
-            SettingScope::Arm(arm) => Some(arm as i64),
-            SettingScope::Plan | SettingScope::Cell(_) => None,
+    let target = Target { head: "INSERT INTO key_value (sweep, arm, cell, path, text, number)", tail: "" };
+    insert(connection, target, key_values, |value, values| {
+        let arm = match value.of {
+            SharedBy::Arm(arm) => Some(int(arm as u64)),
+            SharedBy::Plan | SharedBy::Cell(_) => None,
         };
-        let cell = match setting.of {
-            SettingScope::Cell(cell) => Some(ids.first_cell + cell as i64),
-            SettingScope::Plan | SettingScope::Arm(_) => None,
+        let cell = match value.of {
+            SharedBy::Cell(cell) => Some(int(cell as u64)),
+            SharedBy::Plan | SharedBy::Arm(_) => None,
         };
-        values.add(ids.sweep).add(arm).add(cell);
-        values.add(&setting.path).add(&setting.text).add(setting.number);
+        values.add(sweep).add(arm).add(cell).add(&value.path).add(&value.text).add(value.number);
     })
     .await
 }

@@ -216,7 +216,7 @@ impl Store {
             "DELETE FROM tag WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
             "DELETE FROM cell_axis WHERE cell IN (SELECT cell.id FROM cell JOIN sweep ON sweep.id = cell.sweep \
              WHERE sweep.ulid = ?)",
-            "DELETE FROM setting WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
+            "DELETE FROM key_value WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
             "DELETE FROM run WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
             "DELETE FROM cell WHERE sweep = (SELECT id FROM sweep WHERE ulid = ?)",
             "DELETE FROM sweep WHERE ulid = ?",

@@ -19,11 +19,16 @@ struct Facts {
     state: &'static str,
     collective: Option<&'static str>,
     bandwidth: Option<f64>,
+    schedule: &'static str,
+    lr: Option<f64>,
+    evaluate: Option<f64>,
 }
 
-/// Two sweeps of the same plan; in the first one, run 1 is done and run 2 failed.
+/// Two sweeps of the same plan; in the first one, run 1 is done and run 2 failed, and only the values of axes are known, as an
+/// earlier version recorded them.
 async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
-    let (_, first) = begin(store, plan, Driver::this()).await;
+    let before = Plan { values: Vec::new(), ..plan.clone() };
+    let (_, first) = begin(store, &before, Driver::this()).await;
     for (place, state) in [(1, RunState::Done), (2, RunState::Failed)] {
         let id = attempt(store, plan, &first, place).await;
         store.record_attempt_end(id, &end(state)).await.unwrap();
@@ -49,7 +54,10 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
                     _ => "pending",
                 },
                 collective: (cell.arm == 0).then_some("ring"),
-                bandwidth: (run.cell == 3).then_some(1.25e8),
+                bandwidth: (newest && run.cell == 3).then_some(1.25e8),
+                schedule: if newest && cell.arm == 1 { "step" } else { "constant" },
+                lr: newest.then_some(0.1),
+                evaluate: newest.then_some(if run.cell == 3 { 12.0 } else { 10.0 }),
             }
         })
         .collect()
@@ -92,7 +100,7 @@ impl Tree {
                     "seed" => Some(run.seed.as_str()),
                     "state" => Some(run.state),
                     "recipe" => Some("small"),
-                    "train.lr-schedule.kind" | "lr-schedule" => Some("constant"),
+                    "train.lr-schedule.kind" | "lr-schedule" => Some(run.schedule),
                     "communication.collective.kind" | "collective" => run.collective,
                     other => panic!("the model has no {other}"),
                 };
@@ -102,8 +110,8 @@ impl Tree {
                 let found = match *field {
                     "workers" | "nodes.workers" => Some(run.workers),
                     "repeat" => Some(run.repeat),
-                    "train.optimizer.lr" | "lr" => Some(0.1),
-                    "evaluate" => text.contains("step").then_some(10.0),
+                    "train.optimizer.lr" | "lr" => run.lr,
+                    "evaluate" => run.evaluate.filter(|_| text.contains("step")),
                     "network.bandwidth" => run.bandwidth,
                     _ => None,
                 };

@@ -1,9 +1,9 @@
 //! A small plan, and what its runs would report.
 
 use recipe::{
-    Arm, AxisValue, Cell, Extent, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node,
-    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Setting, SettingScope,
-    Shape, Strategy, Target,
+    Arm, AxisValue, Cell, Extent, KeyValue, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node,
+    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Shape, SharedBy,
+    Strategy, Target,
 };
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
@@ -35,7 +35,7 @@ pub(crate) fn plan() -> Plan {
             })
             .to_vec(),
         cells,
-        settings: settings(),
+        values: values(),
         runs: runs.collect(),
         looks: vec![1, 2],
         search: None,
@@ -52,41 +52,53 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-/// The same rate everywhere, a collective of the first arm alone, and a network of the last cell alone.
-fn settings() -> Vec<Setting> {
-    let setting = |path: &str, text: &str, number: Option<f64>, of: SettingScope| Setting {
+/// Of some keys: a value that all cells share, one that an arm has in its place, and one that a cell has in place of both.
+fn values() -> Vec<KeyValue> {
+    let value = |path: &str, text: &str, number: Option<f64>, of: SharedBy| KeyValue {
         path: path.to_owned(),
         text: text.to_owned(),
         number,
         of,
     };
     vec![
-        setting("train.optimizer.lr", "1e-1", Some(0.1), SettingScope::Plan),
-        setting("train.evaluate", "10 steps", Some(10.0), SettingScope::Plan),
-        setting("communication.collective", "ring", None, SettingScope::Arm(0)),
-        setting("network.bandwidth", "1Gbit/s", Some(1.25e8), SettingScope::Cell(3)),
+        value("train.optimizer.lr", "1e-1", Some(0.1), SharedBy::Plan),
+        value("train.lr-schedule", "constant", None, SharedBy::Plan),
+        value("train.lr-schedule", "step", None, SharedBy::Arm(1)),
+        value("train.evaluate", "10 steps", Some(10.0), SharedBy::Plan),
+        value("train.evaluate", "12 steps", Some(12.0), SharedBy::Cell(3)),
+        value("communication.collective", "ring", None, SharedBy::Arm(0)),
+        value("network.bandwidth", "1Gbit/s", Some(1.25e8), SharedBy::Cell(3)),
     ]
 }
 
 fn cell(arm: usize, workers: u32) -> Cell {
     let strategy = [Strategy::DSync, Strategy::PsSync][arm].clone();
     let spec = spec(strategy, workers);
+    let collective = AxisValue {
+        path: "strategy.d-sync plain.communication.collective".to_owned(),
+        text: "ring".to_owned(),
+        number: None,
+    };
     Cell {
         arm,
         condition: format!("workers={workers}"),
         label: format!("{arm} workers={workers}"),
-        axes: vec![
-            AxisValue {
-                path: "nodes.workers".to_owned(),
-                text: workers.to_string(),
-                number: Some(f64::from(workers)),
-            },
-            AxisValue {
-                path: "train.lr-schedule.kind".to_owned(),
-                text: "constant".to_owned(),
-                number: None,
-            },
-        ],
+        axes: (arm == 0)
+            .then_some(collective)
+            .into_iter()
+            .chain([
+                AxisValue {
+                    path: "nodes.workers".to_owned(),
+                    text: workers.to_string(),
+                    number: Some(f64::from(workers)),
+                },
+                AxisValue {
+                    path: "train.lr-schedule.kind".to_owned(),
+                    text: "constant".to_owned(),
+                    number: None,
+                },
+            ])
+            .collect(),
         config_hash: spec.config_hash(),
         spec,
         excluded: (arm == 1 && workers == 1).then(|| "one worker needs no server".to_owned()),

@@ -19,13 +19,29 @@ fn a_ring_that_only_asks_is_reported_as_a_deadlock_with_its_cycle() {
             Ok(Loss(0.0))
         }
     }
+    /// On rank 0, for a peer that never asks.
+    struct Listens;
+    impl Service for Listens {
+        fn lane(&self) -> LaneId {
+            LaneId::Clients
+        }
+        fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
+            ctx.wire().recv_any(Kind::Ask)?;
+            Ok(ServiceStep::Finished)
+        }
+    }
     let scene = Scene::new(Kinds::DSync, 3);
-    let roles = |_: Rank, _: &dyn Runtime, _: &CommQueue| trains(Asks, vec![]);
+    let roles = |rank: Rank, _: &dyn Runtime, _: &CommQueue| {
+        let listens: Box<dyn Service> = Box::new(Listens);
+        trains(Asks, if rank == Rank(0) { vec![listens] } else { Vec::new() })
+    };
     let WorldError::Deadlock(blocked) = run(&scene, || Box::new(scene.learner()), roles).unwrap_err() else {
         panic!("no deadlock was found")
     };
-    assert_eq!(blocked.len(), 3);
-    assert!(blocked.iter().all(|lane| lane.on_cycle));
+    assert_eq!(blocked.len(), 4);
+    assert!(blocked[..3].iter().all(|lane| lane.on_cycle && lane.lane == LaneId::Compute));
+    // It waits on a rank of the cycle, and for no rank of it.
+    assert!(!blocked[3].on_cycle && (blocked[3].rank, blocked[3].lane) == (Rank(0), LaneId::Clients));
     assert!(
         blocked[0]
             .to_string()

@@ -1,11 +1,10 @@
-//! The values of a recipe's keys, as a plan records them: each once for all cells that share it.
+//! The values of a recipe's keys, as a plan records them: each once for the cells that share it.
 
 use serde::{Deserialize, Serialize};
 
-/// A key's value in some cells of a plan. The values of axes are not among them: each cell has its own
-/// ([`Cell::axes`](crate::Cell::axes)).
+/// The value of a key in some cells of a plan. Where a key has several in one cell, that of the fewest cells is meant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct KeyValue {
     /// `train.optimizer.lr`; a table with a `kind` is called by its own path: `communication.collective`.
     pub path: String,
     /// The value as the recipe writes it.
@@ -13,13 +12,13 @@ pub struct Setting {
     /// The value where it is a number (a quantity with a unit in its base unit).
     pub number: Option<f64>,
     /// The cells that have it.
-    pub of: SettingScope,
+    pub of: SharedBy,
 }
 
-/// The cells that have a [`Setting`] in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The cells that have a [`KeyValue`] in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SettingScope {
+pub enum SharedBy {
     /// All of the plan.
     Plan,
     /// All of an arm, by its index into [`Plan::arms`](crate::Plan::arms).
