@@ -22,7 +22,7 @@ pub(crate) fn note(study: &Study) -> Option<String> {
         format!("; `{command}` makes the page of another one, here the first without")
     });
     Some(format!(
-        "The first {} of {} conditions have verdicts, tables and charts{page}. The CSV files have the numbers of all.",
+        "The first {} of {} conditions have verdicts, tables and charts{page}. The CSV files have the runs of all.",
         number_format::count(detailed(study) as u64),
         number_format::count(study.conditions.len() as u64),
     ))

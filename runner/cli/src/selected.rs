@@ -1,6 +1,7 @@
 //! The runs that a user selects for a page: of one sweep, or of several as one.
 
 use crate::exit::{Exit, Failure};
+use crate::output::human;
 use reports::{Changes, combined};
 use store::{Selection, Store, StoreError, SweepRows};
 
@@ -67,7 +68,9 @@ pub(crate) async fn shown(store: &Store, texts: &[String], every_sweep: bool) ->
     if all.len() == 1
         && let Some(Selected { selection, rows }) = all.pop()
     {
-        return Ok(Shown { selection, rows, changes: None, remarks: Vec::new() });
+        let all = store.runs_fitting(&Selection::parse(&rows.id)?).await?.len();
+        let remarks = of_a_part(&selection, &rows, all).into_iter().collect();
+        return Ok(Shown { selection, rows, changes: None, remarks });
     }
     let selection = any_of(all.iter().map(|one| &one.selection))?;
     let rows: Vec<SweepRows> = all.into_iter().map(|one| one.rows).collect();
@@ -80,6 +83,19 @@ pub(crate) async fn shown(store: &Store, texts: &[String], every_sweep: bool) ->
         ["bakeoff", "report", "…"].map(str::to_owned).to_vec()
     };
     Ok(Shown { selection, rows: combined.rows, changes: combined.changes, remarks: combined.remarks })
+}
+
+/// A sentence for a page of some of the `all` runs of a sweep; `None` for one of all of them.
+fn of_a_part(selection: &Selection, rows: &SweepRows, all: usize) -> Option<String> {
+    // A selection may name what the page leaves out.
+    let which = if rows.plan.report.redact.is_empty() {
+        format!(": those that fit {selection}")
+    } else {
+        String::new()
+    };
+    let shown = human::thousands(rows.runs.len() as u64);
+    (rows.runs.len() < all)
+        .then(|| format!("This page shows {shown} of the {} of the sweep{which}.", human::count(all, "run")))
 }
 
 /// The runs that any of some selections is of.

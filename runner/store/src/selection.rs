@@ -4,7 +4,7 @@
 //! `!=` is the opposite of `=`, so that a run without a value for the key in question fits. The empty selection is every run.
 
 use crate::{RunId, RunState, SweepId};
-use recipe::{KeyTest, Misread, OwnKey, Query, Relation, StrategyKind, Word, nearest};
+use recipe::{Family, KeyTest, Misread, OwnKey, Query, Relation, StrategyKind, Word, nearest};
 use std::fmt;
 
 /// Which runs are meant.
@@ -235,6 +235,11 @@ impl Reader {
 
 /// `last`, `last~1` for the sweep before it, or part of an id: Crockford's letters, which leave out i, l, o and u.
 fn bare(word: &Word) -> Result<Test, Misread> {
+    // A name alone is no test: `tag` means `tag=NAME`.
+    let named = names().find(|name| *name == word.text);
+    if let Some(name) = named {
+        return Err(word.misread(format!("`{name}` needs a value, as in `{name}=VALUE`")));
+    }
     if word.text == "last" {
         return Ok(Test::Last(0));
     }
@@ -248,11 +253,6 @@ fn bare(word: &Word) -> Result<Test, Misread> {
     if (4..=26).contains(&id.len()) && id.chars().all(letter) {
         return Ok(Test::Id(id));
     }
-    // A name alone is no test: `tag` means `tag=NAME`.
-    let named = names().find(|name| *name == word.text);
-    if let Some(name) = named {
-        return Err(word.misread(format!("`{name}` needs a value, as in `{name}=VALUE`")));
-    }
     let suggestion = near(&word.text, names().chain(["last"]));
     let reason = format!("`{}` is neither a test nor 4 to 26 characters of an id", word.text);
     Err(Misread { suggestion, ..word.misread(reason) })
@@ -260,15 +260,10 @@ fn bare(word: &Word) -> Result<Test, Misread> {
 
 fn key(name: &Word, relation: Relation, value: &Word) -> Result<Test, Misread> {
     let names: Vec<&str> = names().collect();
-    let read = |name: &Word, relation| KeyTest::read(name, relation, value, &names).map(Test::Key);
-    let Some(own) = OwnKey::of(name) else { return read(name, relation) };
-    let named = Test::Field(Field::StrategyName, Relation::Equal, Operand::Text(own.strategy));
-    Ok(match relation {
-        Relation::Different => Test::Not(Box::new(Test::All(vec![named, read(&own.key, Relation::Equal)?]))),
-        Relation::Equal | Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
-            Test::All(vec![named, read(&own.key, relation)?])
-        }
-    })
+    let read = |name: &Word| KeyTest::read(name, relation, value, &names).map(Test::Key);
+    let Some(own) = OwnKey::of(name) else { return read(name) };
+    let named = Test::Field(Field::Strategy, Relation::Equal, Operand::Text(own.strategy));
+    Ok(Test::All(vec![named, read(&own.key)?]))
 }
 
 fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Misread> {
@@ -286,7 +281,10 @@ fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Mi
         }
         (Field::StrategyKind, _) if StrategyKind::named(text).is_none() && !relation.orders() => {
             let kinds = || StrategyKind::ALL.iter().map(|kind| kind.name());
-            let reason = format!("no strategy is of kind `{text}`; known are {}", kinds().collect::<Vec<_>>().join(", "));
+            let reason = format!(
+                "no strategy is of kind `{text}`; known are {}",
+                kinds().collect::<Vec<_>>().join(", ")
+            );
             Err(Misread { suggestion: near(text, kinds()), ..value.misread(reason) })
         }
         (_, Some(number)) if field.is_number() => Ok(Operand::Number(number)),

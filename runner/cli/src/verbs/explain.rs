@@ -94,8 +94,10 @@ fn selection() -> String {
         blanks stand in quotation marks. `last` is the newest sweep that was made in this store, `last~1` the one before; 4 to 26 \
         characters of the beginning or the end of an id are a run or a sweep. Any key of a recipe is compared as in `--only`, whether it was \
         an axis or not: by its path, as `train.optimizer.lr < 0.1`, or its end, as `lr < 0.1`, and with units, as \
-        `bandwidth >= 1Gbit/s`. A run whose recipe has no value there, or on whose strategy the \
-        key has no effect, fits `!=` alone. Of sweeps that earlier versions recorded, the keys of their axes are known.\n\n"
+        `bandwidth >= 1Gbit/s`. Only `!=` and `not` find a run whose recipe has no \
+        value there, or on whose strategy the key has no effect. Lengths in epochs and in steps are never equal. A list is compared \
+        as a whole, as pages show it. Of sweeps that earlier versions recorded, only the values of axes are known, and no comparison \
+        of another key finds their runs.\n\n"
         .to_owned();
     for (name, words) in Selection::fields() {
         let _ = writeln!(page, "  {name:<16}{words}");

@@ -47,7 +47,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new(
         "sweep.exclude.when",
         Kind::Text,
-        "Which cells: comparisons of keys with values, joined by `and`, `or`, `not` and parentheses.",
+        "Which cells: comparisons of keys with values, joined by `and`, `or`, `not` and parentheses, as `bakeoff explain selection` shows them. Only \
+         `!=` and `not` find a cell where the key has no value or no effect.",
     )
     .example("\"strategy.name == 'd-sync' and nodes.workers > 4\"")
     .sweep(),

@@ -4,6 +4,7 @@ use crate::StrategyKind;
 use crate::keys::lookup;
 use crate::query::grammar::{Misread, Query, Relation, Word};
 use crate::query::key_test::{self, KeyTest, OwnKey};
+use crate::spec::family::Family;
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::settings::Settings;
@@ -72,7 +73,9 @@ impl Condition {
             Query::All(parts) => Self::All(all(parts)?),
             Query::Either(parts) => Self::Either(all(parts)?),
             Query::Not(part) => Self::Not(Box::new(of(part)?)),
-            Query::Compare { name, relation, value } => Self::comparison(Comparison { name, relation: *relation, value }, strategies)?,
+            Query::Compare { name, relation, value } => {
+                Self::comparison(Comparison { name, relation: *relation, value }, strategies)?
+            }
             Query::Word(word) => {
                 return Err(
                     word.misread(format!("`{}` is compared with nothing: a key needs a value", word.text))
@@ -103,25 +106,17 @@ impl Condition {
 
     fn of_key(of: Comparison<'_>, strategies: &[&str]) -> Result<Self, Misread> {
         let Comparison { name, relation, value } = of;
-        let read = |name: &Word, relation| KeyTest::read(name, relation, value, &NAMES).map(Self::Key);
-        let Some(own) = OwnKey::of(name) else { return read(name, relation) };
-        if !strategies.contains(&own.strategy.as_str()) {
+        let read = |name: &Word| KeyTest::read(name, relation, value, &NAMES).map(Self::Key);
+        let Some(own) = OwnKey::of(name) else { return read(name) };
+        let is_kind = StrategyKind::named(&own.strategy).is_some();
+        if !is_kind && !strategies.contains(&own.strategy.as_str()) {
             let suggestion = lookup::nearest(&own.strategy, strategies.iter().copied());
             let suggestion = suggestion.map(|near| name.text.replacen(&own.strategy, near, 1));
             let reason = format!("no strategy of the recipe is called `{}`", own.strategy);
             return Err(Misread { suggestion, ..name.misread(reason) });
         }
-        let named = Self::Named { name: Named::StrategyName, is_equal: true, value: own.strategy };
-        Ok(match relation {
-            Relation::Different => {
-                Self::Not(Box::new(Self::All(vec![named, read(&own.key, Relation::Equal)?])))
-            }
-            Relation::Equal
-            | Relation::Less
-            | Relation::AtMost
-            | Relation::Greater
-            | Relation::AtLeast => Self::All(vec![named, read(&own.key, relation)?]),
-        })
+        let named = Self::Named { name: Named::Strategy, is_equal: true, value: own.strategy };
+        Ok(Self::All(vec![named, read(&own.key)?]))
     }
 
     /// Whether a cell meets it.

@@ -2,7 +2,7 @@
 //! selections of runs, which ask what was recorded.
 
 use crate::Extent;
-use crate::keys::key::Kind;
+use crate::keys::key::{Key, Kind};
 use crate::keys::lookup::{self, KeyId};
 use crate::keys::table::KEYS;
 use crate::query::grammar::{Misread, Relation, Word};
@@ -51,6 +51,11 @@ impl KeyTest {
         self.key.shown()
     }
 
+    /// Whether the key is the `kind` of a table.
+    pub fn is_kind(&self) -> bool {
+        self.key.key().name() == "kind"
+    }
+
     /// How the key's value is compared with the one here.
     pub fn relation(&self) -> Relation {
         self.relation
@@ -93,14 +98,18 @@ impl Operand {
             Kind::Layers | Kind::LayerRows | Kind::Slow | Kind::Faults => {
                 return Ok(Self { text, typed: None });
             }
+            // No bound of what a recipe may write is one of a comparison.
+            Kind::Whole(..) | Kind::Number(_) | Kind::Share(_) => {
+                if let Some(number) = text.parse().ok().filter(|number: &f64| number.is_finite()) {
+                    return Ok(Self { text, typed: Some(Typed::Number(number)) });
+                }
+                false
+            }
             Kind::Extents | Kind::TextList | Kind::ChoiceList(_) | Kind::Seeds => true,
             Kind::Table
             | Kind::Text
             | Kind::Path
             | Kind::Flag
-            | Kind::Whole(..)
-            | Kind::Number(_)
-            | Kind::Share(_)
             | Kind::Choice(_)
             | Kind::Duration
             | Kind::Extent(_)
@@ -149,7 +158,7 @@ pub(crate) fn unordered(relation: Relation, value: &Word) -> Misread {
 }
 
 /// A key by its path, a table with a `kind` by its own path, and either by its end where that is unique, or unique among
-/// the keys that are no strategy's.
+/// the keys of `train`.
 fn key_of(token: &Word, others: &[&str]) -> Result<&'static CellKey, Misread> {
     let word = token.text.as_str();
     if let Some(later) = lookup::later(word) {
@@ -164,9 +173,9 @@ fn key_of(token: &Word, others: &[&str]) -> Result<&'static CellKey, Misread> {
         [word, &kind].iter().any(|end| path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
     };
     let found = || CellKey::all().iter().filter(|key| ends(key.id.key().path));
-    // A strategy's own `lr` takes nothing from the recipe's, which most conditions are about.
-    let mut of_the_recipe = found().filter(|key| !key.id.key().path.starts_with("strategy."));
-    if let (Some(key), None) = (of_the_recipe.next(), of_the_recipe.next()) {
+    // A strategy's own `lr` takes nothing from that of the training, which most conditions are about.
+    let mut of_training = found().filter(|key| key.id.key().path.starts_with("train."));
+    if let (Some(key), None) = (of_training.next(), of_training.next()) {
         return Ok(key);
     }
     let mut found = found();
@@ -185,12 +194,19 @@ fn unknown(token: &Word, others: &[&str]) -> Misread {
     let word = token.text.as_str();
     let keys = CellKey::all().iter().flat_map(|key| [key.id.key().path, key.id.key().name()]);
     let near = lookup::nearest(word, others.iter().copied().chain(keys));
-    let reason = if KEYS.iter().any(|key| key.path == word) {
-        format!("`{word}` is no value of a cell: it is a table, or concerns the sweep as a whole")
-    } else {
-        format!("`{word}` is no key of a recipe, and none of {}", others.join(", "))
+    let is_meant =
+        |key: &&Key| key.path == word || key.path.strip_suffix(word).is_some_and(|rest| rest.ends_with('.'));
+    let reason = match KEYS.iter().find(is_meant) {
+        Some(Key { kind: Kind::Table, path, .. }) => format!("`{path}` is a table: compare one of its keys"),
+        Some(Key { path, .. }) => {
+            format!("`{path}` concerns the sweep as a whole: its runs do not differ by it")
+        }
+        None => {
+            let reason = format!("`{word}` is no key of a recipe, and none of {}", others.join(", "));
+            return Misread { suggestion: near.map(str::to_owned), ..token.misread(reason) };
+        }
     };
-    Misread { suggestion: near.map(str::to_owned), ..token.misread(reason) }
+    token.misread(reason)
 }
 
 /// A key of one strategy, as an axis over it is called: `strategy.pipe.depth` is `strategy.depth` of the strategy `pipe`.

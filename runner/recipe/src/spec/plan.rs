@@ -3,8 +3,8 @@
 use crate::spec::family::family;
 use crate::spec::search::Search;
 use crate::{
-    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, KeyValue, Model, PlannedFault,
-    SharedBy, Strategy, Threads, Training,
+    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, KeyValue, Model,
+    PlannedFault, SharedBy, Strategy, Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

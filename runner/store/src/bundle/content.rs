@@ -226,7 +226,8 @@ impl Content {
             self.machines.iter().flat_map(|node| [&node.name, &node.host, &node.system, &node.processor]);
         let surroundings =
             self.surroundings.iter().flat_map(|found| [&found.data, &found.worker, &found.hardware]);
-        let all = of_plan.chain(arms).chain(cells).chain(axes).chain(values).chain(machines).chain(surroundings);
+        let all =
+            of_plan.chain(arms).chain(cells).chain(axes).chain(values).chain(machines).chain(surroundings);
         all.chain(commit.iter().map(|commit| &commit.hash)).map(String::as_str)
     }
 }

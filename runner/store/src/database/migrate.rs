@@ -200,7 +200,7 @@ mod tests {
         ),
         (
             20,
-            "74c1edd5283bb1028e8c3c1cdce964fc5a646fdb8395f474b86db675a8511a7cadc2266c141a5ee494dedf826035c1a6",
+            "eade3255f7ed4038d57a36ed029e16af7c850ea4a7485d75ea6f3b6617340522c8489ee369b7d20e3ee91b1d0abc9520",
         ),
     ];
 

@@ -162,13 +162,13 @@ pub(crate) mod tests {
         assert!(store.find_finished(&format!("{:064}", 7)).await.unwrap().is_none());
         assert_eq!(store.left_over().await.unwrap(), []);
         assert!(store.annotations().await.unwrap().is_empty());
-        assert!(
-            store
-                .sweeps_fitting(&Selection::parse("origin=own and not tag=a and lr!=0.1").unwrap())
-                .await
-                .unwrap()
-                .len()
-                == 1
+        let fitting =
+            async |text: &str| store.runs_fitting(&Selection::parse(text).unwrap()).await.unwrap().len();
+        assert_eq!(fitting("origin=own and not tag=a").await, 1);
+        // Its rate was not recorded.
+        assert_eq!(
+            [fitting("lr=0.1").await, fitting("lr!=0.1").await, fitting("not lr=0.1").await],
+            [0, 0, 0]
         );
         assert!(store.db_info().await.unwrap().bytes > 0);
     }

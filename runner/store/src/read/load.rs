@@ -3,6 +3,7 @@
 use crate::derive::summary::Summary;
 use crate::driver::KILLED;
 use crate::read::annotations::annotations;
+use crate::read::narrowed::narrowed;
 use crate::read::parts::Parts;
 use crate::read::plan::plan_of;
 use crate::read::steps::summary_of;
@@ -54,7 +55,7 @@ impl Store {
             };
             rows.runs.push(run_row(columns, attempt, abandoned)?);
         }
-        Ok(rows)
+        Ok(narrowed(rows))
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod kept;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod losses;
+pub(crate) mod narrowed;
 pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod steps;

@@ -3,7 +3,7 @@
 use crate::world::{attempt, begin, end, fresh, plan};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use recipe::Plan;
+use recipe::{Arm, Cell, Plan, Run, SharedBy};
 use store::{Driver, RunId, RunState, Selection, Store};
 
 /// Facts about a run, on which the model evaluates the tests.
@@ -89,9 +89,10 @@ impl Tree {
         }
     }
 
-    fn fits(&self, run: &Facts) -> bool {
+    /// `None` where it is not known: of a key of a sweep that an earlier version recorded.
+    fn fits(&self, run: &Facts) -> Option<bool> {
         match self {
-            Self::Last => run.newest,
+            Self::Last => Some(run.newest),
             Self::Text(field, equal, value) => {
                 let found = match *field {
                     "strategy" => Some(run.strategy.as_str()),
@@ -104,7 +105,10 @@ impl Tree {
                     "communication.collective.kind" | "collective" => run.collective,
                     other => panic!("the model has no {other}"),
                 };
-                (found == Some(value.as_str())) == *equal
+                if found.is_none() && !run.newest {
+                    return None;
+                }
+                Some((found == Some(value.as_str())) == *equal)
             }
             Self::Number(field, operator, (text, value)) => {
                 let found = match *field {
@@ -115,18 +119,29 @@ impl Tree {
                     "network.bandwidth" => run.bandwidth,
                     _ => None,
                 };
-                match *operator {
+                if found.is_none() && !run.newest {
+                    return None;
+                }
+                Some(match *operator {
                     "=" => found == Some(*value),
                     "!=" => found != Some(*value),
                     "<" => found.is_some_and(|found| found < *value),
                     "<=" => found.is_some_and(|found| found <= *value),
                     ">" => found.is_some_and(|found| found > *value),
                     _ => found.is_some_and(|found| found >= *value),
-                }
+                })
             }
-            Self::Not(inner) => !inner.fits(run),
-            Self::And(left, right) => left.fits(run) && right.fits(run),
-            Self::Or(left, right) => left.fits(run) || right.fits(run),
+            Self::Not(inner) => inner.fits(run).map(|fits| !fits),
+            Self::And(left, right) => match (left.fits(run), right.fits(run)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                (None, _) | (_, None) => None,
+            },
+            Self::Or(left, right) => match (left.fits(run), right.fits(run)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                (None, _) | (_, None) => None,
+            },
         }
     }
 }
@@ -192,7 +207,7 @@ fn selections_agree_with_the_model() {
         let selection = Selection::parse(&written).unwrap();
         let found = runtime.block_on(store.runs_fitting(&selection)).unwrap();
         let expected: Vec<RunId> =
-            facts.iter().filter(|run| tree.fits(run)).map(|run| run.id.clone()).collect();
+            facts.iter().filter(|run| tree.fits(run) == Some(true)).map(|run| run.id.clone()).collect();
         prop_assert_eq!(found, expected, "{}", written);
         Ok(())
     });
@@ -247,4 +262,35 @@ async fn a_word_is_a_strategys_name_before_it_is_a_kind() {
             assert_eq!(found, expected, "{names:?}: {word}");
         }
     }
+}
+
+/// A page of some runs has a plan of these alone: what was not selected is not missing.
+#[tokio::test]
+async fn rows_of_a_part_of_a_sweep_have_the_plan_of_that_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = fresh(folder.path()).await;
+    let plan = plan();
+    begin(&store, &plan, Driver::this()).await;
+    let rows = async |text: &str| store.sweep_rows(&Selection::parse(text).unwrap()).await.unwrap();
+    let whole = rows("last").await;
+    assert!(whole.plan == plan);
+    // The cell of the second arm on two workers, the last of four, in one of two repeats.
+    let part = rows("last and strategy=ps-sync and repeat=1").await;
+    assert_eq!(part.plan.arms, [Arm { baseline: true, ..plan.arms[1].clone() }]);
+    assert_eq!(part.plan.cells, [Cell { arm: 0, ..plan.cells[3].clone() }]);
+    assert_eq!(part.plan.runs, [Run { cell: 0, repeat: 1, seed: plan.runs[5].seed }]);
+    assert_eq!((part.runs.len(), part.runs[0].index, part.runs[0].cell), (1, 0, 0));
+    let lr_schedule = |plan: &Plan, cell: usize| {
+        plan.values_of(cell).into_iter().find(|value| value.path == "train.lr-schedule").unwrap().text.clone()
+    };
+    assert_eq!(
+        (lr_schedule(&part.plan, 0), lr_schedule(&plan, 0)),
+        ("step".to_owned(), "constant".to_owned())
+    );
+    let evaluate = part.plan.values_of(0).into_iter().find(|value| value.path == "train.evaluate").unwrap();
+    assert_eq!((evaluate.number, evaluate.of), (Some(12.0), SharedBy::Cell(0)));
+    // Prices are those of cells, in their order; the first and the last of the other part.
+    let first = rows("last and arm=\"d-sync plain\" and workers=1").await;
+    assert_eq!(first.plan.report.prices.cells, [Some(2.5)]);
+    assert_eq!(part.plan.report.prices.cells, []);
 }

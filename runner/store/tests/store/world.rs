@@ -2,8 +2,8 @@
 
 use recipe::{
     Arm, AxisValue, Cell, Extent, KeyValue, Layer, LayeredModel, Limits, Metric, Model, ModelKind, Node,
-    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Shape, SharedBy,
-    Strategy, Target,
+    OptimizerSettings, Parameter, PlacedLayer, Plan, ReportSettings, Run, RunSpec, Shape, SharedBy, Strategy,
+    Target,
 };
 use record::{
     AveragedRecord, Event, HostRecord, LaneId, LinkRecord, MetricRecord, Nanos, Overhead, Phase, PhaseTimes,
