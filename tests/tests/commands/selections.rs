@@ -147,21 +147,26 @@ const OF_LOCKSTEP: [&str; 12] = [
 ];
 
 /// The labels of the cells that `--only` chooses and of the runs that a selection finds, both sorted.
-async fn both(recipe: &str, comparison: &str, store: &Store, ids: &[RunId]) -> [Vec<String>; 2] {
-    let chosen = e2e::plan_only(recipe, comparison).unwrap();
+async fn both(
+    recipe: &str,
+    comparison: &str,
+    store: &Store,
+    ids: &[RunId],
+) -> anyhow::Result<[Vec<String>; 2]> {
+    let chosen = e2e::plan_only(recipe, comparison)?;
     let included = chosen.cells.iter().filter(|cell| cell.excluded.is_none());
     let mut cells: Vec<String> = included.map(|cell| cell.label.clone()).collect();
-    let selection = Selection::parse(&format!("last and ({comparison})")).unwrap();
-    let found = store.runs_fitting(&selection).await.unwrap();
-    let whole = e2e::plan(recipe).unwrap();
+    let selection = Selection::parse(&format!("last and ({comparison})"))?;
+    let found = store.runs_fitting(&selection).await?;
+    let whole = e2e::plan(recipe)?;
     let runs = ids.iter().zip(&whole.runs).filter(|(id, _)| found.contains(id));
     let mut runs: Vec<String> = runs.map(|(_, run)| whole.cells[run.cell].label.clone()).collect();
     cells.sort();
     runs.sort();
-    [cells, runs]
+    Ok([cells, runs])
 }
 
-async fn recorded(store: &Store, plan: &Plan) -> Vec<RunId> {
+async fn recorded(store: &Store, plan: &Plan) -> anyhow::Result<Vec<RunId>> {
     let new = NewSweep {
         plan,
         recipe_path: "both.toml",
@@ -171,8 +176,8 @@ async fn recorded(store: &Store, plan: &Plan) -> Vec<RunId> {
         started: 1_000,
         driver: Driver::this(),
     };
-    let sweep = store.record_sweep(&new).await.unwrap();
-    store.runs_of(&sweep).await.unwrap()
+    let sweep = store.record_sweep(&new).await?;
+    Ok(store.runs_of(&sweep).await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,10 +185,10 @@ async fn a_comparison_means_the_same_of_cells_and_of_runs() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let whole = e2e::plan(RECIPE).unwrap();
-    let ids = recorded(&store, &whole).await;
+    let ids = recorded(&store, &whole).await.unwrap();
     let mut numbers = Vec::new();
     for comparison in COMPARISONS {
-        let [cells, runs] = both(RECIPE, comparison, &store, &ids).await;
+        let [cells, runs] = both(RECIPE, comparison, &store, &ids).await.unwrap();
         assert_eq!(cells, runs, "{comparison}");
         numbers.push((comparison, runs.len()));
     }
@@ -211,10 +216,10 @@ async fn a_value_counts_only_where_it_is_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let whole = e2e::plan(LOCKSTEP).unwrap();
-    let ids = recorded(&store, &whole).await;
+    let ids = recorded(&store, &whole).await.unwrap();
     let mut numbers = Vec::new();
     for comparison in OF_LOCKSTEP {
-        let [cells, runs] = both(LOCKSTEP, comparison, &store, &ids).await;
+        let [cells, runs] = both(LOCKSTEP, comparison, &store, &ids).await.unwrap();
         assert_eq!(cells, runs, "{comparison}");
         numbers.push(runs.len());
     }
@@ -234,7 +239,7 @@ async fn runs_of_a_search_have_the_values_of_their_trial_and_their_own_length() 
         .replace("[repeats]\ncount = 1", "[search]\nrungs = 1\nfactor = 2\n[repeats]\ncount = 1")
         .replace("test = 100", "test = 100\nvalidation = \"20%\"");
     let whole = e2e::plan(&searching).unwrap();
-    recorded(&store, &whole).await;
+    recorded(&store, &whole).await.unwrap();
     let found = async |selection: &str| {
         store.runs_fitting(&Selection::parse(selection).unwrap()).await.unwrap().len()
     };
