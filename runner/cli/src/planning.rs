@@ -111,13 +111,8 @@ fn planned_without(
         Ok(plan) => {
             let said = plan.warnings.iter().filter(|warning| !silenced.contains(&warning.code.as_str()));
             draw(&said.cloned().collect::<Vec<_>>(), console);
-            if plan.runs.is_empty() && args.only.is_some() {
-                let only = args.only.as_deref().unwrap_or_default();
-                return Err(Failure::new(
-                    Exit::Empty,
-                    format!("no cell of {} fits `--only {only}`", args.recipe.display()),
-                )
-                .cure("`bakeoff plan` without `--only` shows the cells"));
+            if plan.runs.is_empty() {
+                return Err(nothing_to_run(args));
             }
             Ok(plan)
         }
@@ -127,6 +122,19 @@ fn planned_without(
             Err(Failure::Told(Exit::Usage))
         }
     }
+}
+
+/// The failure of a plan whose cells are all excluded.
+fn nothing_to_run(args: &RecipeArgs) -> Failure {
+    let recipe = args.recipe.display();
+    let (what, cure) = match &args.only {
+        Some(only) => (
+            format!("no cell of {recipe} that fits `--only {only}` is to be run"),
+            "`bakeoff plan` without `--only` shows the cells",
+        ),
+        None => (format!("every cell of {recipe} is excluded"), "let [[sweep.exclude]] leave a cell to run"),
+    };
+    Failure::new(Exit::Empty, what).cure(cure)
 }
 
 /// Refuses a plan whose strategies or codecs of other crates the worker binary lacks. Without a worker binary, or with one that does

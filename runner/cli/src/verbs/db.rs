@@ -125,7 +125,7 @@ async fn prune(args: &PruneArgs, context: &Context<'_>) -> Result<Exit, Failure>
     }
     if prunable.runs.is_empty() {
         store.close().await;
-        output::data("no run goes")?;
+        output::data("nothing to remove")?;
         return Ok(Exit::Done);
     }
     for sweep in &prunable.sweeps {
@@ -171,7 +171,7 @@ fn loses(sweep: &PrunedSweep) -> String {
     let PrunedSweep { sweep, recipe, removed, kept } = sweep;
     match kept {
         0 => format!(
-            "sweep {sweep} of {recipe}: all {}, and the sweep with them",
+            "sweep {sweep} of {recipe}: {}, which are all, and the sweep itself",
             human::count(*removed, "run")
         ),
         _ => format!(

@@ -18,6 +18,8 @@ const TIMES: [(&str, f64); 7] =
 /// `"50us"`, `"15min"`, `"1.5h"`: more than nothing, less than a century.
 pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
+    // As plans and pages write it, with either of the letter's two characters.
+    let unit = if matches!(unit, "\u{b5}s" | "\u{3bc}s") { "us" } else { unit };
     let (_, factor) = TIMES.iter().find(|(name, _)| *name == unit)?;
     let nanoseconds = (number * factor).round();
     (1.0..3.2e18).contains(&nanoseconds).then(|| Duration::from_nanos(nanoseconds as u64))
@@ -122,6 +124,8 @@ mod tests {
             assert_eq!(duration(text), nanoseconds.map(Duration::from_nanos), "{text}");
         };
         check("50us", Some(50_000));
+        check("50\u{b5}s", Some(50_000));
+        check("50 \u{3bc}s", Some(50_000));
         check("15min", Some(900_000_000_000));
         check(" 1.5 s ", Some(1_500_000_000));
         check("2d", Some(172_800_000_000_000));

@@ -169,6 +169,7 @@ pub(super) const VALUES: &[Code] = &[
         "R040",
         "a condition that cannot be read",
         "Conditions compare keys with values and join comparisons with `and`, `or`, `not` and parentheses: \
-         `strategy.name == 'd-sync' and nodes.workers > 4`. Comparisons are ==, !=, <, <=, >, >=.",
+         `strategy.name == 'd-sync' and nodes.workers > 4`. Comparisons are ==, !=, <, <=, >, >=. `bakeoff explain \
+         selection` has the language.",
     ),
 ];
