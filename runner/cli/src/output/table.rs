@@ -82,6 +82,21 @@ impl Sheet {
         rigid + LEAST * (self.head.len() - self.whole.len().min(self.head.len())) <= width
     }
 
+    /// Whether a table of that width breaks texts between words only.
+    fn words_fit(&self, width: usize) -> bool {
+        let columns = (0..self.head.len()).map(|column| {
+            if self.whole.contains(&column) { self.longest(column) } else { self.longest_word(column) }
+        });
+        columns.sum::<usize>() + 2 * self.head.len().saturating_sub(1) <= width
+    }
+
+    /// The letters of a column's longest word.
+    fn longest_word(&self, column: usize) -> usize {
+        let cells =
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest_word_of(&cell.text));
+        cells.chain(self.head.get(column).map(|name| longest_word_of(name))).max().unwrap_or(0)
+    }
+
     /// The letters of a column's longest text.
     fn longest(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
@@ -106,6 +121,7 @@ impl Sheet {
         let widest = table.column_max_content_widths();
         // Where what must stay whole leaves no room for the rest, everything gives way.
         let whole = self.fits(width);
+        let words_fit = self.words_fit(width);
         for (place, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, u16::from(place < last)));
             if self.right.contains(&place) {
@@ -115,9 +131,10 @@ impl Sheet {
                 let content = widest.get(place).copied().unwrap_or(0) + u16::from(place < last);
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(content)));
             } else if whole {
-                let name = self.head[place].split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
-                let name = u16::try_from(name).unwrap_or(u16::MAX) + u16::from(place < last);
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(name)));
+                let least =
+                    if words_fit { self.longest_word(place) } else { longest_word_of(&self.head[place]) };
+                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(u16::from(place < last));
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
             }
         }
         self.painted(&table)
@@ -162,6 +179,10 @@ impl Sheet {
     }
 }
 
+fn longest_word_of(text: &str) -> usize {
+    text.split(' ').map(|word| word.chars().count()).max().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +203,19 @@ mod tests {
             "arm        time  verdict\n────────────────────────────────────────────\nd-sync    1.2 s  clear\n\
              ps-sync  12.4 s  not enough evidence to tell\n"
         );
+    }
+
+    #[test]
+    fn words_are_broken_only_where_they_do_not_fit() {
+        let mut sheet = Sheet::new(&["arm", "condition", "state"]).whole(&[2]);
+        sheet.row(vec![
+            "pipe depth=2".into(),
+            "lr-schedule=constant bandwidth=500Mbit/s".into(),
+            "done".into(),
+        ]);
+        let plain = |width| anstream::adapter::strip_str(&sheet.render(width)).to_string();
+        assert!(plain(36).contains("depth=2  bandwidth=500Mbit/s"), "{}", plain(36));
+        assert!(plain(30).lines().all(|line| line.chars().count() <= 30), "{}", plain(30));
     }
 
     #[test]
