@@ -136,10 +136,15 @@ fn times(findings: &Findings, axes: &Axes, arm: usize, measure: SpeedMeasure) ->
     found
 }
 
+/// Half the width of a letter of a label.
+const HALF_LETTER: f64 = 3.5;
+
 /// Places of an axis's values: by their numbers, or evenly where they have none.
 pub(crate) struct AxisScale {
     pub(crate) scale: Scale,
     numbers: Option<Vec<f64>>,
+    /// Width of the chart, which no label crosses.
+    width: f64,
 }
 
 impl AxisScale {
@@ -155,7 +160,7 @@ impl AxisScale {
             }
             None => Scale::new(0.0..=(axis.values.len() - 1) as f64, inside, 1.0),
         };
-        Self { scale, numbers }
+        Self { scale, numbers, width: area.width }
     }
 
     pub(crate) fn at(&self, place: usize) -> f64 {
@@ -170,13 +175,23 @@ impl AxisScale {
         let mut last = f64::NEG_INFINITY;
         for (place, value) in axis.values.iter().enumerate().step_by(stride) {
             let at = self.at(place);
-            let half = 3.5 * value.text.chars().count() as f64;
+            let label = self.shortened(&value.text, at);
+            let half = HALF_LETTER * label.chars().count() as f64;
             if at - half > last {
-                ticks.push(Tick { at: coordinate(at), label: value.text.clone() });
+                ticks.push(Tick { at: coordinate(at), label });
                 last = at + half + 6.0;
             }
         }
         ticks
+    }
+
+    /// A label that is centred at `at`, cut where it would leave the chart.
+    fn shortened(&self, text: &str, at: f64) -> String {
+        let most = (at.min(self.width - at) / HALF_LETTER) as usize;
+        if text.chars().count() <= most {
+            return text.to_owned();
+        }
+        text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
     }
 }
 
@@ -227,5 +242,23 @@ impl Canvas<'_> {
         let (low, high) = found.time.interval?;
         let inside = |value: f64| self.y.at(value.clamp(self.y.low(), self.y.high()));
         Some([inside(low), inside(high)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axes::AxisPoint;
+
+    #[test]
+    fn labels_stay_in_the_chart() {
+        let texts = ["constant", "step(every=1 epochs,factor=0.5)"];
+        let values = texts.map(|text| AxisPoint { text: text.to_owned(), number: None }).to_vec();
+        let axis = Axis { name: "lr-schedule".to_owned(), values };
+        let area = Area::wide(300.0);
+        let ticks = AxisScale::of(&axis, &area).ticks(&axis);
+        assert_eq!(ticks[0].label, "constant");
+        // 40 units from the edge: room for eleven letters.
+        assert_eq!(ticks[1].label, "step(every…");
     }
 }
