@@ -94,7 +94,7 @@ impl Sheet {
     fn longest_word(&self, column: usize) -> usize {
         let cells =
             self.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest_word_of(&cell.text));
-        cells.chain(self.head.get(column).map(|name| longest_word_of(name))).max().unwrap_or(0)
+        cells.fold(longest_word_of(&self.head[column]), usize::max)
     }
 
     /// The letters of a column's longest text.
@@ -180,7 +180,7 @@ impl Sheet {
 }
 
 fn longest_word_of(text: &str) -> usize {
-    text.split(' ').map(|word| word.chars().count()).max().unwrap_or(0)
+    text.split(' ').map(|word| word.chars().count()).fold(0, usize::max)
 }
 
 #[cfg(test)]

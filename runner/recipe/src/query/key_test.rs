@@ -145,7 +145,7 @@ impl Operand {
             | (Typed::Extent(Extent::Steps(_)), Some(Typed::Extent(Extent::Epochs(_)))) => None,
             (left, Some(right)) => match (left.number(), right.number()) {
                 (Some(left), Some(right)) => left.partial_cmp(&right),
-                _ => (left == right || leaf.text == self.text).then_some(Ordering::Equal),
+                (None, _) | (_, None) => (left == right || leaf.text == self.text).then_some(Ordering::Equal),
             },
             (_, None) => (leaf.text == self.text).then_some(Ordering::Equal),
         }
