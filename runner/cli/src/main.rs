@@ -5,7 +5,6 @@
 
 mod args;
 mod context;
-mod differences;
 mod disk;
 mod durations;
 mod ending;

@@ -1,15 +1,17 @@
 //! Decides for each run of a plan whether it is trained, repeated or reused, from its identity and its earlier attempts.
 
-use crate::differences;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::live::{self, Live};
 use crate::resume;
 use launch::Continuation;
-use recipe::{Cell, Plan, Provenance, Run};
+use recipe::{
+    Cell, ChangedSetting, Configuration, Configurations, KeyValue, Plan, Provenance, Run, SharedValues,
+    changed_settings,
+};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-use store::{EarlierRun, RunId, RunRef, RunState, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{EarlierRun, RunId, RunRef, RunState, Store, StoreError, SweepId};
 
 /// Why a run is trained that nothing is known of.
 pub(crate) const NEVER: &str = "never run before";
@@ -75,6 +77,13 @@ pub(crate) async fn decide(
     };
     let earlier: BTreeMap<(&str, &str, u32), &EarlierRun> =
         earlier.iter().map(|run| ((run.arm.as_str(), run.condition.as_str(), run.repeat), run)).collect();
+    let values = match store {
+        Some(store) => values_of(store, earlier.values().copied()).await?,
+        None => BTreeMap::new(),
+    };
+    let values: BTreeMap<&SweepId, SharedValues<'_>> =
+        values.iter().map(|(sweep, values)| (sweep, SharedValues::of(values))).collect();
+    let configurations = Configurations::of(plan);
     let mut decisions = Vec::with_capacity(plan.runs.len());
     for run in &plan.runs {
         let cell = &plan.cells[run.cell];
@@ -86,7 +95,14 @@ pub(crate) async fn decide(
             _ => None,
         };
         let before = earlier.get(&(plan.arms[cell.arm].name.as_str(), cell.condition.as_str(), run.repeat));
-        let now = Now { run, cell, identity: &identity, surroundings: &surroundings };
+        let now = Now {
+            run,
+            cell,
+            identity: &identity,
+            surroundings: &surroundings,
+            configurations: &configurations,
+            values: &values,
+        };
         let (action, why) = match (finished, reuse) {
             (Some(finished), _) => {
                 let why = format!("{} as {}", finished.state.name(), short(finished.run.as_str()));
@@ -114,6 +130,19 @@ async fn never_here(store: &Store, identity: &str) -> Result<String, Failure> {
     })
 }
 
+/// The values of the keys of the sweeps of these runs.
+async fn values_of(
+    store: &Store,
+    runs: impl Iterator<Item = &EarlierRun>,
+) -> Result<BTreeMap<SweepId, Vec<KeyValue>>, StoreError> {
+    let sweeps: BTreeSet<&SweepId> = runs.map(|run| &run.sweep).collect();
+    let mut values = BTreeMap::new();
+    for sweep in sweeps {
+        values.insert(sweep.clone(), store.key_values(sweep).await?);
+    }
+    Ok(values)
+}
+
 /// An identity that no run of a recipe has.
 fn apart(identity: &str) -> String {
     recipe::hex(&Sha256::digest(format!("apart\n{identity}")))
@@ -130,6 +159,9 @@ struct Now<'a> {
     cell: &'a Cell,
     identity: &'a str,
     surroundings: &'a Provenance,
+    configurations: &'a Configurations<'a>,
+    /// Of the keys of the earlier sweeps.
+    values: &'a BTreeMap<&'a SweepId, SharedValues<'a>>,
 }
 
 impl Now<'_> {
@@ -182,10 +214,22 @@ impl Now<'_> {
         }
     }
 
+    /// The first setting that differs from the earlier run's, in words.
+    fn first_setting(&self, before: &EarlierRun) -> Option<String> {
+        if before.spec == self.cell.spec {
+            return None;
+        }
+        let values = self.values.get(&before.sweep)?.of_cell(before.cell.arm, before.cell.cell);
+        let before = Configuration { values, spec: before.spec.clone() };
+        changed_settings(&before, &self.configurations.of_cell(self.run.cell)?)
+            .first()
+            .map(ChangedSetting::words)
+    }
+
     /// The first input that differs from the earlier run's.
     fn difference(&self, before: &EarlierRun) -> String {
-        if let Some(first) = differences::of_specs(&before.spec, &self.cell.spec).first() {
-            return first.words();
+        if let Some(first) = self.first_setting(before) {
+            return first;
         }
         if before.seed != self.run.seed {
             return format!("the seed is {}, was {}", self.run.seed, before.seed);

@@ -5,6 +5,7 @@
 //! written), `values` (each written value against its key), `resolve` (settings to descriptions), `query` (conditions),
 //! `sweep` (axes, cells, runs), `reference` (what people and editors read).
 
+mod difference;
 mod files;
 mod keys;
 mod node_list;
@@ -18,6 +19,7 @@ mod sweep;
 mod text;
 mod values;
 
+pub use difference::configuration::{ChangedSetting, Configuration, Configurations, changed_settings};
 pub use files::{AllocatedHost, ArrayProblem, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
 pub use query::grammar::{Misread, Query, Relation, Word};
@@ -42,7 +44,7 @@ pub use spec::emulation::{
 };
 pub use spec::family::{Availability, Choice, Family};
 pub use spec::fault::{FaultAction, FaultKind, PlannedFault};
-pub use spec::key_value::{KeyValue, SharedBy};
+pub use spec::key_value::{KeyValue, SharedBy, SharedValues};
 pub use spec::labelled_text::{
     LabelledTextForm, LabelledTextProfile, LabelledTextSize, PADDING, SPECIAL_TOKENS, UNKNOWN_TOKEN,
 };

@@ -41,7 +41,7 @@ pub use layout::DATABASE;
 pub use rank_rows::{PaceRow, PhaseRow, RankRow, Steady, UsageRow};
 pub use read::annotations::FittingSweep;
 pub use read::course::{Course, CourseStep, WorkerCourse};
-pub use read::earlier::EarlierRun;
+pub use read::earlier::{EarlierCell, EarlierRun};
 pub use read::export::{Export, ExportTable, Value};
 pub use read::kept::{KeptModel, SampleIds, recorded_samples};
 pub use read::list::{AttemptLine, EventLine, RunDetail};

@@ -3,14 +3,13 @@
 use super::show::phase_means;
 use crate::args::TableFormat;
 use crate::context::Context;
-use crate::differences::{self, Difference};
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{FAINT, STRONG, paint};
 use crate::output::table::Sheet;
 use crate::output::{self, human};
 use crate::reuse::short;
 use clap::Args;
-use recipe::{Metric, Provenance};
+use recipe::{ChangedSetting, Metric, Provenance, changed_settings};
 use record::{Nanos, Phase};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -38,6 +37,19 @@ pub(crate) struct DiffArgs {
     /// Tables for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: TableFormat,
+}
+
+/// A setting, a fact or a result in which two runs differ.
+struct Difference {
+    key: String,
+    before: String,
+    now: String,
+}
+
+impl From<ChangedSetting> for Difference {
+    fn from(ChangedSetting { key, before, now }: ChangedSetting) -> Self {
+        Self { key, before, now }
+    }
 }
 
 /// Shows in what two runs differ.
@@ -89,7 +101,8 @@ async fn run(store: &Store, text: &str) -> Result<RunDetail, Failure> {
 
 /// Differences in the recipe's settings and the seed.
 fn settings(first: &RunDetail, second: &RunDetail) -> Vec<Difference> {
-    let mut found = differences::of_specs(&first.line.spec, &second.line.spec);
+    let settings = changed_settings(&first.configuration(), &second.configuration());
+    let mut found: Vec<Difference> = settings.into_iter().map(Difference::from).collect();
     found.extend(differing("seed", first.run.seed.to_string(), second.run.seed.to_string()));
     found
 }

@@ -2,12 +2,11 @@
 
 use crate::args::TableFormat;
 use crate::context::Context;
-use crate::differences;
 use crate::exit::{Exit, Failure};
 use crate::output::paint::{STRONG, paint};
 use crate::output::{self, human};
 use clap::{Args, ValueHint};
-use recipe::Provenance;
+use recipe::{ChangedSetting, Provenance, changed_settings};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -201,8 +200,8 @@ fn machines(nodes: &[NodeRow]) -> BTreeSet<String> {
 /// The first settings that a cell of both has with different values.
 fn other_settings(alike: &AlikeSweep) -> String {
     let Some(cell) = &alike.cell else { return ": they have no arm and condition in common".to_owned() };
-    let all = differences::of_specs(&cell.here, &cell.there);
-    let first: Vec<String> = all.iter().take(FEW).map(differences::Difference::words).collect();
+    let all = changed_settings(&cell.here, &cell.there);
+    let first: Vec<String> = all.iter().take(FEW).map(ChangedSetting::words).collect();
     let more = match all.len().saturating_sub(FEW) {
         0 => String::new(),
         more => format!(", and {more} more"),

@@ -238,7 +238,7 @@ fn same_arm_twice(plan: Plan, recipe: &Path) -> Result<Plan, Failure> {
 /// The values of a cell, for a plan of this cell alone, which has no target.
 fn values_of(plan: &Plan, cell: usize) -> Vec<KeyValue> {
     let kept = plan.values_of(cell).into_iter().filter(|value| !value.path.starts_with("train.target."));
-    kept.map(|value| KeyValue { of: SharedBy::Plan, ..value.clone() }).collect()
+    kept.map(|value| KeyValue { of: SharedBy::Plan, ..value }).collect()
 }
 
 /// The result for people.

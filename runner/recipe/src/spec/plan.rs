@@ -4,7 +4,7 @@ use crate::spec::family::family;
 use crate::spec::search::Search;
 use crate::{
     Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, KeyValue, Model,
-    PlannedFault, SharedBy, Strategy, Threads, Training,
+    PlannedFault, SharedValues, Strategy, Threads, Training,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -194,23 +194,10 @@ impl Plan {
         all
     }
 
-    /// The recorded values of a cell's keys, one of each.
-    pub fn values_of(&self, cell: usize) -> Vec<&KeyValue> {
-        let arm = self.cells.get(cell).map(|cell| cell.arm);
-        let has = |value: &&KeyValue| match value.of {
-            SharedBy::Plan => true,
-            SharedBy::Arm(of) => Some(of) == arm,
-            SharedBy::Cell(of) => of == cell,
-        };
-        let mut values: Vec<&KeyValue> = Vec::new();
-        for value in self.values.iter().filter(has) {
-            match values.iter_mut().find(|other| other.path == value.path) {
-                Some(other) if other.of < value.of => *other = value,
-                Some(_) => {}
-                None => values.push(value),
-            }
-        }
-        values
+    /// The recorded values of a cell's keys, one of each; none of a cell that the plan does not have.
+    pub fn values_of(&self, cell: usize) -> Vec<KeyValue> {
+        let values = |described: &Cell| SharedValues::of(&self.values).of_cell(described.arm, cell);
+        self.cells.get(cell).map(values).unwrap_or_default()
     }
 
     /// The faults of all cells, in words, each with the arms whose runs end by it.

@@ -9,6 +9,7 @@
 mod arrays;
 mod chaos;
 mod desk;
+mod differences;
 mod emulation;
 mod expansion;
 mod faults;

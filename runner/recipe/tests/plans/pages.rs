@@ -33,7 +33,7 @@ fn every_recipe() -> Vec<(String, String)> {
 }
 
 /// With those that take more workers than the machine has cores, which is worth a warning.
-fn every_recipe_and_check() -> Vec<(String, String)> {
+pub(crate) fn every_recipe_and_check() -> Vec<(String, String)> {
     every_recipe().into_iter().chain(recipes_in("checks")).collect()
 }
 

@@ -2,11 +2,12 @@
 
 use super::content::Content;
 use crate::read::earlier::SURROUNDINGS;
+use crate::read::plan::values_of;
 use crate::sql::document::{from_json, to_json};
 use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{NodeRow, StoreError};
-use recipe::{Provenance, RunSpec};
+use recipe::{Configuration, Configurations, Provenance, SharedValues};
 use serde::Serialize;
 use sqlx::sqlite::SqliteConnection;
 
@@ -43,9 +44,9 @@ pub struct AlikeCell {
     /// Its arm and its condition.
     pub label: String,
     /// In the sweep of the store.
-    pub here: RunSpec,
+    pub here: Configuration,
     /// In the sweep of the bundle.
-    pub there: RunSpec,
+    pub there: Configuration,
 }
 
 from_row! {
@@ -138,17 +139,31 @@ async fn common_cell(
     content: &Content,
     sweep: i64,
 ) -> Result<Option<AlikeCell>, StoreError> {
-    let cells: Vec<(String, String)> = sqlx::query_as(
-        "SELECT label, spec FROM cell JOIN config ON config.id = cell.config WHERE cell.sweep = ? ORDER BY cell.position",
+    let cells: Vec<CellColumns> = sqlx::query_as(
+        "SELECT arm, position, label, spec FROM cell JOIN config ON config.id = cell.config WHERE cell.sweep = ? ORDER BY position",
     )
     .bind(sweep)
-    .fetch_all(connection)
+    .fetch_all(&mut *connection)
     .await?;
-    for there in &content.entry.plan.cells {
-        if let Some((label, spec)) = cells.iter().find(|(label, _)| *label == there.label) {
-            let here = from_json("configuration", spec)?;
-            return Ok(Some(AlikeCell { label: label.clone(), here, there: there.spec.clone() }));
-        }
+    let values = values_of(connection, sweep).await?;
+    let there = Configurations::of(&content.entry.plan);
+    for (index, cell) in content.entry.plan.cells.iter().enumerate() {
+        let own = cells.iter().find(|own| own.label == cell.label);
+        let Some((own, there)) = own.zip(there.of_cell(index)) else { continue };
+        let here = Configuration {
+            values: SharedValues::of(&values).of_cell(uint(own.arm) as usize, uint(own.position) as usize),
+            spec: from_json("configuration", &own.spec)?,
+        };
+        return Ok(Some(AlikeCell { label: own.label.clone(), here, there }));
     }
     Ok(None)
+}
+
+from_row! {
+    struct CellColumns {
+        arm: i64,
+        position: i64,
+        label: String,
+        spec: String,
+    }
 }

@@ -1,10 +1,11 @@
 //! The earlier runs of a recipe, from which a driver explains why it runs, repeats or reuses one.
 
+use crate::read::plan::values_of;
 use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
-use crate::sql::value::{seed_of, state_named};
+use crate::sql::value::{seed_of, state_named, uint};
 use crate::{RunId, RunState, Store, StoreError, SweepId};
-use recipe::{Provenance, RunSpec};
+use recipe::{KeyValue, Provenance, RunSpec};
 use std::time::Duration;
 
 /// A run of an earlier sweep that may be used again.
@@ -12,6 +13,10 @@ use std::time::Duration;
 pub struct EarlierRun {
     /// Id of the run in the store.
     pub run: RunId,
+    /// ULID of the sweep that it belongs to.
+    pub sweep: SweepId,
+    /// Place of its cell in the plan of that sweep.
+    pub cell: EarlierCell,
     /// Name of its arm.
     pub arm: String,
     /// Condition of its cell; empty where the recipe varies nothing but arms.
@@ -34,6 +39,15 @@ pub struct EarlierRun {
     pub surroundings: Option<Provenance>,
 }
 
+/// The place of a cell in an earlier plan, by indices.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlierCell {
+    /// Index into [`recipe::Plan::arms`].
+    pub arm: usize,
+    /// Index into [`recipe::Plan::cells`].
+    pub cell: usize,
+}
+
 /// The state of the event in an attempt's history which says that it lost ranks, or failed, because its recipe asked for it.
 pub(crate) const ORDERED: &str = "ordered";
 
@@ -43,6 +57,9 @@ pub(crate) const SURROUNDINGS: &str = "surroundings";
 from_row! {
     struct Columns {
         ulid: String,
+        sweep: String,
+        arm: i64,
+        position: i64,
         arm_name: String,
         condition: String,
         repeat: u32,
@@ -61,7 +78,7 @@ impl Store {
     /// tried in vain.
     pub async fn earlier_runs(&self, recipe: &str) -> Result<Vec<EarlierRun>, StoreError> {
         let rows: Vec<Columns> = sqlx::query_as(
-            "SELECT run.ulid, cell.arm_name, cell.condition, run.repeat, run.state, attempt.detail, attempt.wall, run.seed, \
+            "SELECT run.ulid, sweep.ulid AS sweep, cell.arm, cell.position, cell.arm_name, cell.condition, run.repeat, run.state, attempt.detail, attempt.wall, run.seed, \
              config.spec, run.identity_hash, (SELECT event.text FROM event WHERE event.attempt = attempt.id \
              AND event.state = 'surroundings' ORDER BY event.id DESC LIMIT 1) AS surroundings, max(run.id) \
              FROM run JOIN sweep ON sweep.id = run.sweep JOIN cell ON cell.id = run.cell \
@@ -74,6 +91,16 @@ impl Store {
         .fetch_all(&self.reader)
         .await?;
         rows.into_iter().map(Columns::row).collect()
+    }
+
+    /// The values of the keys of a sweep's runs; none of a sweep of an earlier version.
+    pub async fn key_values(&self, sweep: &SweepId) -> Result<Vec<KeyValue>, StoreError> {
+        let mut connection = self.reader.acquire().await?;
+        let sweep: i64 = sqlx::query_scalar("SELECT id FROM sweep WHERE ulid = ?")
+            .bind(sweep.as_str())
+            .fetch_one(&mut *connection)
+            .await?;
+        values_of(&mut connection, sweep).await
     }
 
     /// The newest imported run with this identity that has a result of its own.
@@ -108,6 +135,8 @@ impl Columns {
         let has_result = matches!(state, RunState::Done | RunState::Diverged);
         Ok(EarlierRun {
             run: RunId(self.ulid),
+            sweep: SweepId(self.sweep),
+            cell: EarlierCell { arm: uint(self.arm) as usize, cell: uint(self.position) as usize },
             arm: self.arm_name,
             condition: self.condition,
             repeat: self.repeat,

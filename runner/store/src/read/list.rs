@@ -8,7 +8,7 @@ use crate::sql::value::{float_of, metric_named, state_named, uint};
 use crate::{
     Annotations, NodeRow, RunId, RunInFull, RunLine, RunRow, RunState, Selection, Store, StoreError,
 };
-use recipe::{Metric, Provenance, RunSpec};
+use recipe::{Configuration, KeyValue, Metric, Provenance, RunSpec};
 use record::Nanos;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,9 @@ pub struct RunDetail {
     pub run: RunRow,
     /// Tags, note and origin of its sweep.
     pub annotations: Annotations,
+    /// The values of its recipe's keys; none of a run of an earlier version.
+    #[serde(skip)]
+    pub values: Vec<KeyValue>,
     /// The machines of the last attempt.
     pub nodes: Vec<NodeRow>,
     /// Its identity ([`recipe::Run::identity`]), if it is known.
@@ -36,6 +39,11 @@ pub struct RunDetail {
 }
 
 impl RunDetail {
+    /// Everything that it was to do.
+    pub fn configuration(&self) -> Configuration {
+        Configuration { values: self.values.clone(), spec: self.line.spec.clone() }
+    }
+
     /// Provenance of its last attempt, which decides its numbers together with the configuration; `None` if it was not
     /// recorded.
     pub fn surroundings(&self) -> Option<Provenance> {
@@ -180,6 +188,7 @@ impl Store {
         .await?;
         let owner = reused_from.clone().map_or(run, RunId);
         Ok(RunDetail {
+            values: rows.plan.values_of(row.cell),
             run: row,
             annotations: rows.annotations,
             nodes: rows.nodes,

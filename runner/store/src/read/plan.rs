@@ -90,21 +90,28 @@ from_row! {
     }
 }
 
-async fn values_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<KeyValue>, StoreError> {
+impl ValueColumns {
+    fn row(self) -> KeyValue {
+        let of = match (self.arm, self.cell) {
+            (_, Some(cell)) => SharedBy::Cell(uint(cell) as usize),
+            (Some(arm), None) => SharedBy::Arm(uint(arm) as usize),
+            (None, None) => SharedBy::Plan,
+        };
+        KeyValue { path: self.path, text: self.text, number: self.number, of }
+    }
+}
+
+/// The values of all keys of a sweep; none of one of an earlier version.
+pub(crate) async fn values_of(
+    connection: &mut SqliteConnection,
+    sweep: i64,
+) -> Result<Vec<KeyValue>, StoreError> {
     let rows: Vec<ValueColumns> =
         sqlx::query_as("SELECT arm, cell, path, text, number FROM key_value WHERE sweep = ? ORDER BY id")
             .bind(sweep)
             .fetch_all(connection)
             .await?;
-    let value = |row: ValueColumns| {
-        let of = match (row.arm, row.cell) {
-            (_, Some(cell)) => SharedBy::Cell(uint(cell) as usize),
-            (Some(arm), None) => SharedBy::Arm(uint(arm) as usize),
-            (None, None) => SharedBy::Plan,
-        };
-        KeyValue { path: row.path, text: row.text, number: row.number, of }
-    };
-    Ok(rows.into_iter().map(value).collect())
+    Ok(rows.into_iter().map(ValueColumns::row).collect())
 }
 
 async fn runs_of(connection: &mut SqliteConnection, sweep: i64) -> Result<Vec<Run>, StoreError> {

@@ -2,7 +2,6 @@
 
 use super::Compared;
 use super::gate::Fault;
-use crate::differences::{self, Difference};
 use crate::ending;
 use crate::exit::Failure;
 use crate::output::paint::{FAINT, ODD, PLAIN, paint};
@@ -11,7 +10,7 @@ use crate::page;
 use crate::reuse::short;
 use crate::selected::Selected;
 use anstyle::Style;
-use recipe::AxisValue;
+use recipe::{AxisValue, ChangedSetting, Configurations, changed_settings};
 use reports::setting_words;
 use serde::Serialize;
 use serde_json::json;
@@ -19,12 +18,12 @@ use std::fmt::Write;
 
 impl Compared {
     /// The settings in which the sides differ, each once.
-    fn differences(&self) -> Vec<Difference> {
-        let mut all: Vec<Difference> = Vec::new();
-        let [first, second] = &self.sides;
+    fn differences(&self) -> Vec<ChangedSetting> {
+        let mut all: Vec<ChangedSetting> = Vec::new();
+        let [first, second] = [0, 1].map(|side| Configurations::of(&self.sides[side].rows.plan));
         for [one, other] in &self.joined.pairs {
-            let specs = [&first.rows.plan.cells[*one].spec, &second.rows.plan.cells[*other].spec];
-            for difference in differences::of_specs(specs[0], specs[1]) {
+            let pair = first.of_cell(*one).zip(second.of_cell(*other));
+            for difference in pair.map(|(one, other)| changed_settings(&one, &other)).unwrap_or_default() {
                 if !all.contains(&difference) {
                     all.push(difference);
                 }
@@ -58,7 +57,7 @@ impl Compared {
                 .into_iter()
                 .filter_map(|side| Some((PLAIN, chosen_words(&self.names[side], &self.chosen(side))?))),
         );
-        let told: Vec<String> = self.differences().iter().map(Difference::words).collect();
+        let told: Vec<String> = self.differences().iter().map(ChangedSetting::words).collect();
         if !told.is_empty() {
             facts.push((PLAIN, format!("settings: {}", told.join("; "))));
         }
@@ -104,7 +103,7 @@ impl Compared {
                 "chosen": self.chosen(number),
             })
         };
-        let setting = |difference: Difference| json!({ "key": difference.key, "first": difference.before, "second": difference.now });
+        let setting = |difference: ChangedSetting| json!({ "key": difference.key, "first": difference.before, "second": difference.now });
         let faults = self
             .faults(&Fault::ALL)?
             .into_iter()
