@@ -5,7 +5,7 @@ use crate::output::paint::{BAD, FAINT, GOOD, ODD, PLAIN, STRONG, paint, state_st
 use crate::output::table::{Cell, Sheet};
 
 use crate::context::Context;
-use crate::output::{self, Loudness, fold};
+use crate::output::{self, Loudness, fold, human};
 use crate::page;
 use crate::reuse::short;
 use anstyle::Style;
@@ -25,6 +25,8 @@ pub(crate) struct ReportOptions<'a> {
 
 /// Failures that are listed; the page has all of them.
 const MOST_FAILURES: usize = 3;
+/// Conditions whose arms are listed; the page has all of them.
+const MOST_CONDITIONS: usize = 20;
 /// Log lines shown of each.
 const LOG_LINES: usize = 6;
 
@@ -60,14 +62,15 @@ pub(crate) async fn tell(
     Ok(exit(&rows))
 }
 
-/// The tables of arms and the verdicts.
+/// The tables of arms and the verdicts, of the first conditions where there are many.
 pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Result<String, Failure> {
     if !rows.runs.iter().any(reports::is_judged) {
         return Ok("\nNo run has ended well, so there is nothing to compare.\n".to_owned());
     }
     let verdicts = reports::verdicts(rows, options)?;
     let mut out = String::new();
-    for table in reports::arm_tables(rows, options)? {
+    let tables = reports::arm_tables(rows, options)?;
+    for table in tables.iter().take(MOST_CONDITIONS) {
         if table.condition.is_empty() {
             out.push('\n');
         } else {
@@ -84,10 +87,23 @@ pub(crate) fn results(rows: &SweepRows, options: &Options, width: usize) -> Resu
             out.push_str(&sentence(verdict, width));
         }
     }
+    out.push_str(&other_conditions(tables.len(), width));
     for line in reports::looks_in_words(&rows.plan).iter().flat_map(|words| fold(words, width)) {
         let _ = writeln!(out, "{}", paint(FAINT, line));
     }
     Ok(out)
+}
+
+/// Says that a page has the conditions that the terminal does not show.
+fn other_conditions(conditions: usize, width: usize) -> String {
+    let Some(more) = conditions.checked_sub(MOST_CONDITIONS).filter(|more| *more > 0) else {
+        return String::new();
+    };
+    let text = format!(
+        "and {} more, which a page shows; a selection as in \"last and condition='...'\" takes one out",
+        human::count(more, "condition")
+    );
+    fold(&text, width).into_iter().fold("\n".to_owned(), |out, line| out + &paint(FAINT, &line) + "\n")
 }
 
 /// Columns that go where the terminal is too narrow, the least telling first; the page has them all.

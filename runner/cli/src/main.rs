@@ -16,6 +16,7 @@ mod live;
 mod live_curve;
 mod machines;
 mod model_table;
+mod needs;
 mod output;
 mod page;
 mod pdf;

@@ -2,7 +2,8 @@
 
 use crate::output::human;
 use crate::output::table::{Cell as TableCell, Sheet};
-use recipe::{Cell, Plan, Run, Search, Trial};
+use recipe::{Cell, Plan, Search, Trial};
+use std::collections::BTreeMap;
 
 /// `search: all settings for 1/9 of the length, one in 3 of them for 1/3, the best of each arm to the end`; `None` without a search.
 pub(crate) fn words(plan: &Plan) -> Option<String> {
@@ -82,18 +83,18 @@ fn cell_of<'a>(plan: &'a Plan, group: &[&Trial]) -> &'a Cell {
     &plan.cells[group[0].cell]
 }
 
-/// When a run is made: `if among the best 3 of 9 after rung 1`; `None` where it is made in any case.
-pub(crate) fn condition(plan: &Plan, run: &Run) -> Option<String> {
-    let search = plan.search.as_ref()?;
-    let rung = search.rung_of(run.cell).unwrap_or(search.rungs);
-    let before = rung.checked_sub(1)?;
-    let own = |group: &&Vec<&Trial>| {
-        group.iter().any(|trial| trial.cell == run.cell || trial.rungs.contains(&run.cell))
-    };
-    let groups = search.groups(plan);
-    let sizes = search.sizes(groups.iter().find(own)?.len());
-    let of = sizes[before as usize];
-    let kept = sizes[rung as usize];
-    let best = if kept == 1 { "the best".to_owned() } else { format!("among the best {kept}") };
-    Some(format!("if {best} of {of} after rung {rung}"))
+/// When the runs of a cell are made, by the cell: `if among the best 3 of 9 after rung 1`. Those of other cells are made in any case.
+pub(crate) fn conditions(plan: &Plan) -> BTreeMap<usize, String> {
+    let Some(search) = &plan.search else { return BTreeMap::new() };
+    let mut conditions = BTreeMap::new();
+    for group in search.groups(plan) {
+        let sizes = search.sizes(group.len());
+        for (rung, pair) in (1..).zip(sizes.windows(2)) {
+            let best =
+                if pair[1] == 1 { "the best".to_owned() } else { format!("among the best {}", pair[1]) };
+            let words = format!("if {best} of {} after rung {rung}", pair[0]);
+            conditions.extend(group.iter().map(|trial| (trial.cell_in(rung), words.clone())));
+        }
+    }
+    conditions
 }

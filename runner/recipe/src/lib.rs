@@ -22,6 +22,7 @@ mod values;
 pub use difference::configuration::{ChangedSetting, Configuration, Configurations, changed_settings};
 pub use files::{AllocatedHost, ArrayProblem, FileProblem, Files, Machine};
 pub use keys::lookup::nearest;
+pub use query::condition::NAMES_OF_RUNS;
 pub use query::grammar::{Misread, Query, Relation, Word};
 pub use query::key_test::{KeyTest, OwnKey};
 pub use reference::explain::{Unexplained, explain, topics};

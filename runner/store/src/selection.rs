@@ -55,7 +55,7 @@ pub(crate) enum Field {
     Seed,
     /// The number of workers.
     Workers,
-    /// Which repeat, from 0.
+    /// Which repeat, from 1 as people count: columns and documents count from 0.
     Repeat,
     /// A tag of its sweep, of which there may be several.
     Tag,
@@ -95,7 +95,7 @@ impl Field {
             Self::State => "how it stands: done, failed, running, ...",
             Self::Seed => "its seed",
             Self::Workers => "its number of workers",
-            Self::Repeat => "which repeat it is, from 0",
+            Self::Repeat => "which repeat it is, from 1",
             Self::Tag => "a tag of its sweep, which `bakeoff tag` gives",
             Self::Origin => {
                 "whether its sweep was made in this store (own) or by `bakeoff import` (imported)"
@@ -287,6 +287,9 @@ fn operand(field: Field, relation: Relation, value: &Word) -> Result<Operand, Mi
             );
             Err(Misread { suggestion: near(text, kinds()), ..value.misread(reason) })
         }
+        (Field::Repeat, Some(number)) if number < 1.0 => {
+            Err(value.misread("repeats count from 1: the first one is `repeat=1`".to_owned()))
+        }
         (_, Some(number)) if field.is_number() => Ok(Operand::Number(number)),
         (_, None) if field.is_number() => Err(value.misread(format!("`{text}` is not a number"))),
         (_, _) if relation.orders() => {
@@ -308,6 +311,7 @@ fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<Stri
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use recipe::NAMES_OF_RUNS;
 
     fn field(field: Field, relation: Relation, operand: Operand) -> Test {
         Test::Field(field, relation, operand)
@@ -366,6 +370,18 @@ mod tests {
         assert_eq!((ring.path(), ring.number(), ring.text()), ("communication.collective", None, "ring"));
     }
 
+    /// Names that cells do not have are those that a condition on cells refuses.
+    #[test]
+    fn the_names_of_runs_are_those_that_cells_do_not_have() {
+        let of_cells =
+            ["strategy", "strategy.kind", "strategy.name", "arm", "condition", "workers", "nodes.workers"];
+        let mut of_runs: Vec<&str> = names().filter(|name| !of_cells.contains(name)).collect();
+        of_runs.sort_unstable();
+        let mut refused = NAMES_OF_RUNS.to_vec();
+        refused.sort_unstable();
+        assert_eq!(of_runs, refused);
+    }
+
     #[test]
     fn errors_say_where_and_what_instead() {
         let cases = [
@@ -379,6 +395,7 @@ mod tests {
             ("recipe=\"a", 7, "not closed"),
             ("workers=4 and", 13, "a test is expected"),
             ("lats", 0, "did you mean `last`?"),
+            ("repeat=0", 7, "the first one is `repeat=1`"),
             ("orign=own", 0, "did you mean `origin`?"),
             ("tag<a", 4, "write = or !="),
             ("origin=import", 7, "`own` or `imported`"),

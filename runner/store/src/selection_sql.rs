@@ -125,7 +125,7 @@ fn field_test(
                 "sweep.imported_unix IS NULL"
             });
         }
-        Field::Repeat => named(query, "run.repeat", relation, operand),
+        Field::Repeat => named(query, "(run.repeat + 1)", relation, operand),
         Field::State => {
             state(query, dead);
             compared(query, relation, operand);

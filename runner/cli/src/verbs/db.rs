@@ -57,7 +57,7 @@ enum Action {
 #[derive(Clone, Debug, Args)]
 struct PruneArgs {
     /// Which runs, in the words of `bakeoff list`.
-    #[arg(value_name = "EXPR", required_unless_present = "older")]
+    #[arg(value_name = "SELECTION", required_unless_present = "older")]
     selection: Option<String>,
     /// Only runs begun longer ago than this: `12h`, `90d`, `8w`.
     #[arg(long, value_name = "AGE", value_parser = age)]

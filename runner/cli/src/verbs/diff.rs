@@ -20,7 +20,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   bakeoff diff 4F7K2Q9M 8C1XW0TB
   bakeoff diff 4F7K2Q9M 8C1XW0TB --format json | jq .settings
-  bakeoff diff \"last~1 and arm=d-sync and repeat=0\" 4F7K2Q9M
+  bakeoff diff \"last~1 and arm=d-sync and repeat=1\" 4F7K2Q9M
 
 `bakeoff list` shows the ids. Equal settings are not shown. One run of each side
 says nothing of a difference in speed: `bakeoff compare` does.";
@@ -85,7 +85,7 @@ async fn run(store: &Store, text: &str) -> Result<RunDetail, Failure> {
         Err(unknown @ StoreError::Unknown { .. }) => unknown,
         found => return Ok(found?),
     };
-    let cure = "name a run by its id, as `bakeoff list` shows it, or by a selection that one run fits, as in `last~1 and arm=d-sync and repeat=0`";
+    let cure = "name a run by its id, as `bakeoff list` shows it, or by a selection that one run fits, as in `last~1 and arm=d-sync and repeat=1`";
     let Ok(selection) = Selection::parse(text) else { return Err(Failure::from(unknown).cure(cure)) };
     match store.list(&selection).await?.as_slice() {
         [only] => Ok(store.show(&only.id).await?),

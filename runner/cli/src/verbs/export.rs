@@ -70,7 +70,7 @@ are under way. The same sweeps give the same bytes.";
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Which runs.
-    #[arg(value_name = "EXPR")]
+    #[arg(value_name = "SELECTION")]
     selection: String,
     /// The file format.
     #[arg(long, value_name = "FORMAT")]

@@ -38,7 +38,7 @@ pub(crate) struct FigureArgs {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Which runs of one sweep; the newest where nothing is said.
-    #[arg(value_name = "EXPR")]
+    #[arg(value_name = "SELECTION")]
     selection: Option<String>,
     /// The file to write; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

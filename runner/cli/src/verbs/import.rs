@@ -20,10 +20,11 @@ Examples:
   bakeoff list \"origin=imported\"
   bakeoff compare last 01KBH7 -o page.html    with a sweep that was imported
 
-`bakeoff export EXPR --format bundle -o FILE` makes bundles. All of a bundle is
-checked before anything is taken over: format, names, sizes and digests. What
-the store has already stays as it is; importing again changes nothing. While a
-sweep runs here nothing is imported: let it finish, or end it: `bakeoff stop`.
+`bakeoff export SELECTION --format bundle -o FILE` makes bundles. All of a
+bundle is checked before anything is taken over: format, names, sizes and
+digests. Sweeps that the store has stay as they are, so importing again changes
+nothing. Nothing is imported while a sweep runs here: let it finish, or end it:
+`bakeoff stop`.
 
 Imported sweeps are listed, reported, compared, published and exported as any
 other. `last` means sweeps that were made here, where there are any, and

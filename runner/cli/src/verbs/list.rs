@@ -26,7 +26,7 @@ origin (own or imported), and every key of a recipe, by its path or its end.";
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Which runs; all where nothing is said.
-    #[arg(value_name = "EXPR", default_value = "")]
+    #[arg(value_name = "SELECTION", default_value = "")]
     selection: String,
     /// A table for people, or JSON for programs.
     #[arg(long, value_name = "FORMAT", default_value = "table")]

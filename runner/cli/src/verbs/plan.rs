@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::durations::{Durations, Estimate};
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
+use crate::needs::Needs;
 use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
@@ -14,7 +15,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::verbs::run;
 use crate::{exchanges, model_table, searches, transformed};
 use clap::{Args, ValueEnum};
-use recipe::{Cell, Plan, Run};
+use recipe::{Cell, Plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -267,6 +268,7 @@ fn arm_words(plan: &Plan, cell: &Cell) -> String {
 
 fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
     let mut sheet = Sheet::new(&["cell", "repeat", "seed", "action", "why"]).right(&[1, 2]).whole(&[1, 3]);
+    let needs = Needs::of(plan);
     let planned = plan.runs.iter().zip(decisions).map(|(run, decision)| {
         let style = match decision.action {
             Action::Reuse(_) => GOOD,
@@ -278,7 +280,7 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
             (run.repeat + 1).to_string().into(),
             run.seed.to_string().into(),
             TableCell::styled(style, decision.action.name()),
-            why(plan, run, decision).into(),
+            needs.why(run, decision).into(),
         ]
     });
     let left_out = plan.cells.iter().filter_map(|cell| {
@@ -290,18 +292,6 @@ fn runs(plan: &Plan, decisions: &[Decision]) -> Sheet {
         sheet.row(row);
     }
     sheet
-}
-
-/// Why a run is what it would be; of those that depend on others also when it is at all.
-fn why(plan: &Plan, run: &Run, decision: &Decision) -> String {
-    needed_if(plan, run).into_iter().chain([decision.why.clone()]).collect::<Vec<_>>().join("; ")
-}
-
-/// Conditions under which a run is made; empty where it is made in any case.
-fn needed_if(plan: &Plan, run: &Run) -> Vec<String> {
-    let before = plan.looks.iter().rev().find(|look| run.repeat >= **look);
-    let open = before.map(|look| format!("if open after {look} repeats"));
-    searches::condition(plan, run).into_iter().chain(open).collect()
 }
 
 fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
@@ -323,15 +313,16 @@ fn document(plan: &Plan, decisions: Option<&[Decision]>, full: bool) -> Value {
         }
         value
     });
+    let needs = Needs::of(plan);
     let runs = plan.runs.iter().enumerate().map(|(index, run)| {
         let mut value = json!({ "cell": run.cell, "repeat": run.repeat, "seed": run.seed });
-        let conditions = needed_if(plan, run);
+        let conditions = needs.words(run);
         if !conditions.is_empty() {
-            value["needed"] = conditions.join("; ").into();
+            value["needed"] = conditions.into();
         }
         if let Some(decision) = decisions.and_then(|decisions| decisions.get(index)) {
             value["action"] = decision.action.name().into();
-            value["why"] = why(plan, run, decision).into();
+            value["why"] = needs.why(run, decision).into();
             value["identity"] = decision.identity.as_str().into();
         }
         value
@@ -370,11 +361,11 @@ fn csv(plan: &Plan, decisions: Option<&[Decision]>) -> String {
     head.extend(&paths);
     head.extend(["workers", "repeat", "seed", "action", "why"]);
     let mut out = output::csv_line(head);
+    let needs = Needs::of(plan);
     for (index, run) in plan.runs.iter().enumerate() {
         let decision = decisions.and_then(|decisions| decisions.get(index));
         let action = decision.map_or("run", |decision| decision.action.name());
-        let why =
-            decision.map_or_else(|| needed_if(plan, run).join("; "), |decision| why(plan, run, decision));
+        let why = decision.map_or_else(|| needs.words(run), |decision| needs.why(run, decision));
         let counts = [index.to_string(), (run.repeat + 1).to_string(), run.seed.to_string()];
         out.push_str(&line(
             plan,

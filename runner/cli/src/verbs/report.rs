@@ -33,7 +33,7 @@ the same bytes.";
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Which runs of one sweep; several for a page of several sweeps.
-    #[arg(value_name = "EXPR", default_value = "last")]
+    #[arg(value_name = "SELECTION", default_value = "last")]
     selections: Vec<String>,
     /// File of the page.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -41,7 +41,7 @@ pub(crate) struct ReportArgs {
     /// Compare with this arm, in place of the recipe's baseline.
     #[arg(long, value_name = "ARM")]
     baseline: Option<String>,
-    /// Show every sweep that EXPR fits, in place of the newest one.
+    /// Show every sweep that SELECTION fits, in place of the newest one.
     #[arg(long)]
     every_sweep: bool,
     /// Make the page even if it has more than 20 MiB.

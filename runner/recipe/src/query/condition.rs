@@ -39,6 +39,9 @@ struct Comparison<'a> {
     value: &'a Word,
 }
 
+/// The names that runs have beside those of their cells, in selections. A key that ends in one of them needs more of its path.
+pub const NAMES_OF_RUNS: [&str; 6] = ["recipe", "state", "seed", "repeat", "tag", "origin"];
+
 /// The names of a cell.
 const NAMES: [&str; 4] = ["strategy", "strategy.name", "arm", "condition"];
 
@@ -91,7 +94,7 @@ impl Condition {
             "strategy.name" => Named::StrategyName,
             "arm" => Named::Arm,
             "condition" => Named::Condition,
-            word @ ("recipe" | "state" | "repeat" | "tag" | "origin") => {
+            word if NAMES_OF_RUNS.contains(&word) => {
                 return Err(
                     name.misread(format!("`{word}` belongs to runs: a condition on cells cannot ask for it"))
                 );

@@ -126,6 +126,7 @@ fn sweeps() {
                     "[[sweep.exclude]]\nwhen = \"(workers == 4\"",
                     "[[sweep.exclude]]\nwhen = \"strategy == 'd-sync\"",
                     "[[sweep.exclude]]\nwhen = \"kind == 'none'\"",
+                    "[[sweep.exclude]]\nwhen = \"seed == 1\"",
                     "[[sweep.exclude]]\nwhen = \"collective == \\\"rng\\\"\"",
                     "[[sweep.exclude]]\nreason = \"none\"",
                 ],

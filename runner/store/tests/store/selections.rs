@@ -46,7 +46,7 @@ async fn world(store: &Store, plan: &Plan) -> Vec<Facts> {
                 arm: plan.arms[cell.arm].name.clone(),
                 condition: cell.condition.clone(),
                 workers: f64::from(cell.spec.cluster.workers()),
-                repeat: f64::from(run.repeat),
+                repeat: f64::from(run.repeat + 1),
                 seed: run.seed.to_string(),
                 state: match number {
                     1 => "done",
@@ -275,7 +275,7 @@ async fn rows_of_a_part_of_a_sweep_have_the_plan_of_that_part() {
     let whole = rows("last").await;
     assert!(whole.plan == plan);
     // The cell of the second arm on two workers, the last of four, in one of two repeats.
-    let part = rows("last and strategy=ps-sync and repeat=1").await;
+    let part = rows("last and strategy=ps-sync and repeat=2").await;
     assert_eq!(part.plan.arms, [Arm { baseline: true, ..plan.arms[1].clone() }]);
     assert_eq!(part.plan.cells, [Cell { arm: 0, ..plan.cells[3].clone() }]);
     assert_eq!(part.plan.runs, [Run { cell: 0, repeat: 1, seed: plan.runs[5].seed }]);
