@@ -225,6 +225,22 @@ impl Blueprint {
         }
     }
 
+    /// Number of the set of ranks that must end with the same weights as this one; `None` where its model is its own.
+    ///
+    /// # Errors
+    /// The worker knows no custom strategy of the recipe's name.
+    pub fn replica_group(&self, rank: Rank) -> Result<Option<u32>, StepError> {
+        if let Kind::Custom { name, .. } = &self.strategy {
+            return Ok(self.registry.get(name)?.replica_group(rank, self.trainers.len()));
+        }
+        if !self.strategy.ranks_agree() {
+            return Ok(None);
+        }
+        let [ranks, workers] = [self.everyone.len(), self.trainers.len()].map(|count| count as u32);
+        let sets = self.strategy.replica_groups(ranks, workers);
+        Ok((0..).zip(sets).find(|(_, set)| set.contains(&rank.0)).map(|(number, _)| number))
+    }
+
     /// The roles of a rank.
     pub fn roles(&self, rank: Rank, runtime: &dyn Runtime, comm: &CommQueue) -> Result<Roles, StepError> {
         if let Kind::Custom { name, settings } = &self.strategy {

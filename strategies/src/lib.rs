@@ -58,6 +58,7 @@ pub use learner::{Batch, Learner};
 pub use message::{Fields, Message, malformed};
 pub use optimizer::Optimizer;
 pub use plan::{Progress, SamplePartition, TrainingPlan};
+pub use record::Rank;
 pub use runtime::{Bell, Checkpoint, Gate, Observer, Runtime, Shared};
 pub use service_context::{RankInfo, ServiceContext};
 pub use state::{State, StateError, StateVisitor};

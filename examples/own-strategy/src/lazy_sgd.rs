@@ -5,7 +5,7 @@
 //! the last one, one all-reduce of the gradient.
 
 use strategies::{
-    CustomRank, CustomStrategy, Evaluated, Loss, Roles, StepError, Trainer, Vector, WorkerContext,
+    CustomRank, CustomStrategy, Evaluated, Loss, Rank, Roles, StepError, Trainer, Vector, WorkerContext,
 };
 
 /// Builds the workers of Lazy SGD. Setting: `period`, local steps from one all-reduce to the next.
@@ -21,6 +21,11 @@ impl CustomStrategy for LazySgd {
     fn own_vectors(&self) -> u64 {
         // The sum of the gradients.
         1
+    }
+
+    fn replica_group(&self, _rank: Rank, _workers: usize) -> Option<u32> {
+        // After the last all-reduce all have applied the same gradients to the same weights.
+        Some(0)
     }
 }
 

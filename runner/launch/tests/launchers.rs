@@ -103,6 +103,7 @@ fn act(rank: Rank, briefing: &Briefing, control: &ControlClient, inbox: &Control
         weights: "aaaa".into(),
         parameters: 7_850,
         resident_bytes: 1,
+        replica_group: None,
     }));
     let start = inbox.recv_timeout(PATIENCE);
     let Some(ToMember::Start { origin }) = start else { panic!("expected the start, got {start:?}") };

@@ -106,6 +106,10 @@ pub struct Prepared {
     pub parameters: u64,
     /// Resident memory when it was recorded, in bytes.
     pub resident_bytes: u64,
+    /// Number of the set of ranks that its strategy says must end with equal weights; `None` where it says nothing of this rank, and in
+    /// records of earlier versions.
+    #[serde(default)]
+    pub replica_group: Option<u32>,
 }
 
 /// A rank's part of a checkpoint.

@@ -19,6 +19,9 @@ pub struct RankRow {
     pub end: String,
     /// Resident memory after loading data and weights, in bytes.
     pub resident_bytes: u64,
+    /// Number of the set of ranks that must end with the same weights; `None` where its weights are its own, and in runs recorded before
+    /// it was kept.
+    pub replica_group: Option<u32>,
     /// Memory and time by purpose; `None` for servers and in runs recorded before this was kept.
     pub usage: Option<UsageRow>,
     /// Processor time of recording divided by wall time.

@@ -166,16 +166,16 @@ impl Process<'_> {
             self.barrier.clone(),
             emulation.clone(),
         );
-        let bodies = blueprint
-            .lanes(self.rank, learner, &runtime)
-            .map_err(|error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") })?;
+        let unbuilt = |error| LaneFailure { error, ..LaneFailure::early(Phase::Other, "") };
+        let replica_group = blueprint.replica_group(self.rank).map_err(unbuilt)?;
+        let bodies = blueprint.lanes(self.rank, learner, &runtime).map_err(unbuilt)?;
         self.recorder.expect_lanes(bodies.len());
         let patience = self.briefing.deadlines.shut_down;
         let links = plane.link_dropper();
         let strikes = Strikes::new(&spec.faults, self.rank.0, self.client.clone(), links, patience)
             .continued_after(continued);
         self.recorder.expect_strikes(strikes);
-        Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation })
+        Ok(Ready { data, plane, bodies, clocks: runtime.lane_clocks(), emulation, replica_group })
     }
 
     /// The blueprint with this rank's part of the checkpoint that the run is continued from, and the last step before that; 0 at the start.
@@ -216,7 +216,7 @@ impl Process<'_> {
 
     /// The run itself, on a thread per lane.
     fn train(&mut self, ready: Ready) -> Result<(), LaneFailure> {
-        let Ready { data, plane, bodies, clocks, emulation } = ready;
+        let Ready { data, plane, bodies, clocks, emulation, replica_group } = ready;
         if let (Some(body), Some(clock)) = (bodies.first(), clocks.first()) {
             self.shipping.watch((body.lane, clock.clone()));
         }
@@ -226,7 +226,7 @@ impl Process<'_> {
                 // A rank that holds a part of the model has started with all of it; one that holds all of it is compared with it.
                 mesh::release_freed_memory();
             }
-            self.recorder_event(Event::Prepared(self.prepared(&data, weights)));
+            self.recorder_event(Event::Prepared(Prepared { replica_group, ..self.prepared(&data, weights) }));
         }
         let mut first: Option<LaneFailure> = None;
         let mut wall = Nanos(0);
@@ -300,6 +300,7 @@ impl Process<'_> {
             weights,
             parameters: self.parameter_count() as u64,
             resident_bytes: resident_bytes(),
+            replica_group: None,
         }
     }
 
@@ -354,6 +355,7 @@ struct Ready {
     bodies: Vec<LaneBody>,
     clocks: Vec<Arc<LaneClock>>,
     emulation: Arc<Emulation>,
+    replica_group: Option<u32>,
 }
 
 /// Leaves the data plane in order, if no lane holds it any more.

@@ -25,6 +25,12 @@ pub trait CustomStrategy: Send + Sync {
     fn own_vectors(&self) -> u64 {
         0
     }
+
+    /// Number of the set of workers that must end with the same weights as this one, bit for bit: their weights are compared, and the
+    /// page says whether they agree. `None`, which nothing is compared for, unless the strategy says otherwise.
+    fn replica_group(&self, _rank: Rank, _workers: usize) -> Option<u32> {
+        None
+    }
 }
 
 /// A rank that a custom strategy builds the roles of.

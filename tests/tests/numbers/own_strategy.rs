@@ -44,6 +44,9 @@ fn a_strategy_and_a_codec_of_ones_own_train_in_real_processes_and_are_on_the_pag
     for words in ["lazy-sgd", "powers-of-two", ">lazy<", ">lazy, coded<"] {
         assert!(page.contains(words), "the page does not say `{words}`");
     }
+    // The strategy says that its workers end with the same weights, and so they are compared.
+    assert!(page.contains("all ranks end with the same bits"));
+    assert!(!page.contains("not applicable to lazy"), "its workers are not compared");
     // An all-reduce of two workers: each sends the gradient's length, in four bytes or in one for each weight.
     let all_reduce = 2 * 648_010;
     assert_eq!(sent(&desk), [40 * 4 * all_reduce, 10 * 4 * all_reduce, 10 * all_reduce]);

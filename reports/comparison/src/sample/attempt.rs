@@ -153,6 +153,7 @@ impl Maker<'_> {
             threads: 1,
             end: "finished".to_owned(),
             resident_bytes: 180 << 20,
+            replica_group: None,
             usage: worker.then(|| self.usage(own)),
             recording_share: Some(0.0021),
             phases: parts.iter().map(row).collect(),

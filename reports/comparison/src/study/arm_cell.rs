@@ -2,6 +2,7 @@
 
 use super::{JudgedRun, SpeedMeasure, Usage};
 use recipe::{Metric, RunSpec};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use store::AttemptRow;
 
@@ -19,14 +20,32 @@ pub enum EqualWeights {
 }
 
 impl EqualWeights {
-    /// By the strategy, its parts of the model, and the workers that hold each.
-    pub fn of(spec: &RunSpec) -> Self {
-        let parts = spec.strategy.parts();
-        match (spec.strategy.ranks_agree(), parts, spec.cluster.workers() > parts) {
-            (false, _, _) => Self::Own,
-            (true, 1, _) => Self::All,
-            (true, _, true) => Self::Holders,
-            (true, _, false) => Self::OneHolder,
+    /// As the ranks of a run said; where none did, by the strategy.
+    pub fn of<'a>(spec: &RunSpec, runs: impl IntoIterator<Item = &'a AttemptRow>) -> Self {
+        let mut said: BTreeMap<u32, usize> = BTreeMap::new();
+        if let Some(attempt) =
+            runs.into_iter().find(|attempt| attempt.ranks.iter().any(|rank| rank.replica_group.is_some()))
+        {
+            for group in attempt.ranks.iter().filter_map(|rank| rank.replica_group) {
+                *said.entry(group).or_default() += 1;
+            }
+            return Self::of_sets(said.into_values());
+        }
+        if !spec.strategy.ranks_agree() {
+            return Self::Own;
+        }
+        let workers = spec.cluster.workers();
+        Self::of_sets(spec.strategy.replica_groups(workers, workers).iter().map(Vec::len))
+    }
+
+    /// By the sizes of the sets of ranks that must agree.
+    fn of_sets(sizes: impl Iterator<Item = usize>) -> Self {
+        let sizes: Vec<usize> = sizes.collect();
+        match sizes.as_slice() {
+            [] => Self::Own,
+            [_] => Self::All,
+            several if several.iter().all(|size| *size <= 1) => Self::OneHolder,
+            _ => Self::Holders,
         }
     }
 

@@ -183,7 +183,10 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             arm: cell.arm,
             index: number,
             planned: runs.planned[number],
-            equal: EqualWeights::of(&cell.spec),
+            equal: EqualWeights::of(
+                &cell.spec,
+                runs.rows[number].iter().filter_map(|run| run.attempt.as_ref()),
+            ),
             batch: cell.spec.train.global_batch.max(1),
             test_samples: cell.spec.dataset.source.test_samples(),
             held_out: cell.spec.dataset.held_out().unwrap_or_default(),

@@ -291,6 +291,7 @@ mod tests {
             weights: String::new(),
             parameters: 10,
             resident_bytes: 0,
+            replica_group: None,
         };
         Update::Events(vec![Event::Prepared(prepared)])
     }

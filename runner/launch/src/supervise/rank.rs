@@ -148,6 +148,7 @@ mod tests {
             weights: weights.into(),
             parameters: weights.len() as u64,
             resident_bytes: 0,
+            replica_group: None,
         };
         RankState { prepared: Some(prepared), ..RankState::default() }
     }

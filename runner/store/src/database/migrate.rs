@@ -121,7 +121,7 @@ mod tests {
     use sqlx::migrate::{Migration, MigrationType};
 
     /// Versions, with the checksums of what they apply.
-    const RELEASED: [(i64, &str); 20] = [
+    const RELEASED: [(i64, &str); 21] = [
         (
             1,
             "7f3204f783cf03dc2cb907ffb296f741fe27a7fee0c7f1e27221adc53424bddadfb750dbffda3a2d935d58251fee68ae",
@@ -201,6 +201,10 @@ mod tests {
         (
             20,
             "eade3255f7ed4038d57a36ed029e16af7c850ea4a7485d75ea6f3b6617340522c8489ee369b7d20e3ee91b1d0abc9520",
+        ),
+        (
+            21,
+            "8808cde4310a1f13addc73a0d29c7b269a76b1e36db88e66e22d6851320026020da3388bf6ac2d118eee0c67c6b3a9eb",
         ),
     ];
 

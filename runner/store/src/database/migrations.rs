@@ -35,7 +35,7 @@ macro_rules! file {
 }
 
 /// In the order of their numbers, which count from one.
-const FILES: [File; 20] = [
+const FILES: [File; 21] = [
     file!("0001_core"),
     file!("0002_emulation"),
     file!("0003_coding"),
@@ -56,6 +56,7 @@ const FILES: [File; 20] = [
     file!("0018_annotations"),
     file!("0019_clocks"),
     file!("0020_key_values"),
+    file!("0021_replica_groups"),
 ];
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ const ADDITIONS: &[(i64, Addition)] = &[
     (18, Column { table: "sweep", column: "NULL AS imported_unix" }),
     (19, Column { table: "host", column: "NULL AS clock_error" }),
     (20, Table("CREATE TEMP TABLE key_value (id, sweep, arm, cell, path, text, number);")),
+    (21, Column { table: "rank", column: "NULL AS replica_group" }),
 ];
 
 /// The statements that let a file of version `found` be queried as one of version `known`; `None` if it is too old.

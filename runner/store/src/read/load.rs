@@ -11,6 +11,7 @@ use crate::sql::document::from_json;
 use crate::sql::from_row::from_row;
 use crate::sql::value::{seed_of, state_named, uint};
 use crate::{AttemptId, AttemptRow, Commit, RunRow, RunState, Selection, Store, StoreError, SweepRows};
+use recipe::RunSpec;
 use record::{Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,9 +47,10 @@ impl Store {
                 Some(row) => {
                     let id = row.id;
                     let mut attempt = attempt_row(&mut transaction, row, &parts, abandoned).await?;
-                    let strategy = rows.plan.cells.get(columns.cell as usize).map(|cell| &cell.spec.strategy);
-                    let of_parts = strategy.map_or(1, recipe::Strategy::parts);
-                    attempt.weights = weights_of(parts.hashes.get(&id), parts.results.get(&id), of_parts);
+                    let sets =
+                        rows.plan.cells.get(columns.cell as usize).map(|cell| replicas(&attempt, &cell.spec));
+                    let hashes = parts.hashes.get(&id).map_or(&[][..], Vec::as_slice);
+                    attempt.weights = weights_of(hashes, parts.results.get(&id), &sets.unwrap_or_default());
                     Some(attempt)
                 }
                 None => None,
@@ -237,23 +239,40 @@ async fn attempt_row(
     })
 }
 
-/// The digest of the model that a run ended with, if the ranks that hold the same of it agree. Of ranks that hold parts of a model,
-/// rank k holds part k mod `parts`, and `results` are the digests of the models that they come to together.
-fn weights_of(
-    hashes: Option<&Vec<(u32, String)>>,
-    results: Option<&Vec<String>>,
-    parts: u32,
-) -> Option<Result<String, Vec<String>>> {
-    let hashes = hashes?;
-    let (_, first) = hashes.first()?;
-    let same = |rank: u32| hashes.iter().find(|(other, _)| other % parts == rank % parts);
-    if hashes.iter().all(|(rank, sha256)| same(*rank).is_none_or(|(_, other)| other == sha256)) {
-        return match parts {
-            1 => Some(Ok(first.clone())),
-            _ => results?.last().cloned().map(Ok),
-        };
+/// The sets of ranks that hold the same of a model: as the ranks said, else as the strategy has them.
+fn replicas(attempt: &AttemptRow, spec: &RunSpec) -> Vec<Vec<u32>> {
+    let mut said: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for row in &attempt.ranks {
+        if let Some(group) = row.replica_group {
+            said.entry(group).or_default().push(row.rank.0);
+        }
     }
-    Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()))
+    if said.is_empty() {
+        spec.strategy.replica_groups(attempt.ranks.len() as u32, spec.cluster.workers())
+    } else {
+        said.into_values().collect()
+    }
+}
+
+/// The digest of the model that a run ended with, if the ranks of each of `sets` agree. Where the ranks hold parts of a model,
+/// `results` are the digests of the models that these come to together.
+fn weights_of(
+    hashes: &[(u32, String)],
+    results: Option<&Vec<String>>,
+    sets: &[Vec<u32>],
+) -> Option<Result<String, Vec<String>>> {
+    let (_, first) = hashes.first()?;
+    let agree = |set: &Vec<u32>| {
+        let mut of_set = hashes.iter().filter(|(rank, _)| set.contains(rank)).map(|(_, sha256)| sha256);
+        of_set.next().is_none_or(|first| of_set.all(|other| other == first))
+    };
+    if !sets.iter().all(agree) {
+        return Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()));
+    }
+    match sets {
+        [] | [_] => Some(Ok(first.clone())),
+        _ => results?.last().cloned().map(Ok),
+    }
 }
 
 #[cfg(test)]
@@ -265,15 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn ranks_agree_that_hold_the_same_part() {
+    fn ranks_of_a_set_agree() {
         let results = vec!["whole".to_owned()];
-        let of = |ranks: &[&str], parts| weights_of(Some(&hashes(ranks)), Some(&results), parts);
-        assert_eq!(of(&["a", "a"], 1), Some(Ok("a".to_owned())));
-        assert_eq!(of(&["a", "b", "a", "b"], 2), Some(Ok("whole".to_owned())));
+        let whole = [vec![0, 1]];
+        let parts = [vec![0, 2], vec![1, 3]];
+        let of = |ranks: &[&str], sets: &[Vec<u32>]| weights_of(&hashes(ranks), Some(&results), sets);
+        assert_eq!(of(&["a", "a"], &whole), Some(Ok("a".to_owned())));
+        assert_eq!(of(&["a", "b", "a", "b"], &parts), Some(Ok("whole".to_owned())));
         let apart = ["0: a", "1: b", "2: a", "3: c"].map(str::to_owned).to_vec();
-        assert_eq!(of(&["a", "b", "a", "c"], 2), Some(Err(apart)));
-        assert!(matches!(of(&["a", "b"], 1), Some(Err(_))));
-        assert_eq!(weights_of(Some(&hashes(&["a", "b"])), None, 2), None);
-        assert_eq!(weights_of(None, None, 1), None);
+        assert_eq!(of(&["a", "b", "a", "c"], &parts), Some(Err(apart)));
+        assert!(matches!(of(&["a", "b"], &whole), Some(Err(_))));
+        assert_eq!(weights_of(&hashes(&["a", "b"]), None, &[vec![0], vec![1]]), None);
+        assert_eq!(weights_of(&[], None, &whole), None);
+        // A server that only adds holds no model.
+        assert_eq!(of(&["a", "a", "b"], &whole), Some(Ok("a".to_owned())));
     }
 }

@@ -73,6 +73,7 @@ from_row! {
         resident_at_end: Option<i64>,
         exchanging: Option<i64>,
         exchanging_steps: Option<i64>,
+        replica_group: Option<u32>,
     }
 }
 
@@ -94,7 +95,7 @@ impl Columns for RankColumns {
     type Row = Self;
     const QUERY: &'static str = "SELECT attempt, rank, role, node, threads, end_text, resident_bytes, recording, wall, exposed, \
          hidden, steady, steady_steps, bytes_out, bytes_in, own, last, imposed, held_weights, held_gradients, \
-         held_optimizer, held_activations, resident_at_end, exchanging, exchanging_steps FROM rank \
+         held_optimizer, held_activations, resident_at_end, exchanging, exchanging_steps, replica_group FROM rank \
          WHERE attempt IN (SELECT value FROM json_each(?)) ORDER BY attempt, rank";
 
     fn row(self) -> Result<(i64, Self), StoreError> {
@@ -209,6 +210,7 @@ impl Parts {
             threads: row.threads.unwrap_or(0),
             end: row.end_text.clone().unwrap_or_else(silent),
             resident_bytes: row.resident_bytes.map_or(0, uint),
+            replica_group: row.replica_group,
             usage: usage_of(row),
             recording_share: row.recording.zip(row.wall).and_then(|(recording, wall)| share(recording, wall)),
             phases: summary.phases,

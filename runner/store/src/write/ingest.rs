@@ -322,7 +322,7 @@ async fn prepared(
 ) -> Result<(), StoreError> {
     let changed = sqlx::query(
         "UPDATE rank SET pid = ?, threads = ?, training_samples = ?, parameters = ?, data_digest = ?, \
-         initial_weights = ?, resident_bytes = ? WHERE attempt = ? AND rank = ?",
+         initial_weights = ?, resident_bytes = ?, replica_group = ? WHERE attempt = ? AND rank = ?",
     )
     .bind(event.pid)
     .bind(event.threads)
@@ -331,6 +331,7 @@ async fn prepared(
     .bind(&event.data_digest)
     .bind(&event.weights)
     .bind(int(event.resident_bytes))
+    .bind(event.replica_group)
     .bind(attempt)
     .bind(event.rank.0)
     .execute(connection)

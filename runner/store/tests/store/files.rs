@@ -35,7 +35,7 @@ async fn only_the_user_may_look_into_a_new_store_and_it_is_sound() {
     begin(&store, &plan, Driver::this()).await;
     assert_eq!(store.db_check().await.unwrap(), []);
     let info = store.db_info().await.unwrap();
-    assert_eq!((info.path, info.version), (database(folder.path()), 20));
+    assert_eq!((info.path, info.version), (database(folder.path()), 21));
     assert!(info.bytes > 0);
     assert!(info.counts.contains(&("run".to_owned(), plan.runs.len() as u64)));
     store.close().await;
@@ -61,7 +61,7 @@ async fn a_later_version_is_left_alone_and_named() {
     change(folder.path(), "PRAGMA user_version = 99").await;
     let before = fs::read(database(folder.path())).unwrap();
     let error = opening(folder.path()).await;
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 20, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 21, .. }), "{error}");
     assert!(error.to_string().contains("version 99"), "{error}");
     assert_eq!(fs::read(database(folder.path())).unwrap(), before);
 }

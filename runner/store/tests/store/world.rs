@@ -405,6 +405,7 @@ pub(crate) fn prepared(rank: u32) -> Prepared {
         weights: "initial".to_owned(),
         parameters: 8,
         resident_bytes: 1 << 20,
+        replica_group: None,
     }
 }
 

@@ -264,6 +264,7 @@ fn prepared(rank: Rank, weights: &str) -> Prepared {
         weights: weights.into(),
         parameters: 10,
         resident_bytes: 0,
+        replica_group: None,
     }
 }
 

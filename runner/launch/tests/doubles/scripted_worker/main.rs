@@ -178,6 +178,7 @@ impl Actor {
             weights: weights.into(),
             parameters: 7_850,
             resident_bytes: 1,
+            replica_group: None,
         }));
     }
 
