@@ -31,47 +31,67 @@ fn none(offences: impl IntoIterator<Item = String>) {
     assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
 }
 
+/// A closed list of names that a key takes.
+struct NamedFamily {
+    key: &'static str,
+    /// The name of its type, without the modules.
+    of: &'static str,
+    members: Vec<&'static str>,
+}
+
+/// Every family.
+fn families() -> Vec<NamedFamily> {
+    fn of<F: Family>(key: &'static str) -> NamedFamily {
+        let path = std::any::type_name::<F>();
+        let of = path.rsplit_once("::").map_or(path, |(_, name)| name);
+        NamedFamily { key, of, members: F::ALL.iter().map(|member| member.name()).collect() }
+    }
+    vec![
+        of::<StrategyKind>("strategy.kind"),
+        of::<Serve>("strategy.serve"),
+        of::<Topology>("strategy.topology"),
+        of::<MixOrder>("strategy.order"),
+        of::<Averaging>("strategy.averaging"),
+        of::<ModuloScheme>("strategy.scheme"),
+        of::<FcUpdate>("strategy.fc-update"),
+        of::<AveragedBy>("strategy.averaged-by"),
+        of::<CollectiveKind>("communication.collective"),
+        of::<ScheduleKind>("communication.schedule"),
+        of::<ReduceOrder>("communication.reduce-order"),
+        of::<TransportKind>("communication.transport"),
+        of::<Tunnel>("nodes.tunnel"),
+        of::<CompressionKind>("compression.kind"),
+        of::<QuantizeRange>("compression.range"),
+        of::<ModelKind>("model.kind"),
+        of::<Init>("model.init"),
+        of::<LayerKind>("model.layers.kind"),
+        of::<DatasetKind>("dataset.kind"),
+        of::<PartitionKind>("dataset.partition"),
+        of::<Sampling>("dataset.sampling"),
+        of::<AugmentKind>("dataset.augment"),
+        of::<TextTokens>("dataset.tokens"),
+        of::<OptimizerKind>("train.optimizer.kind"),
+        of::<LrShapeKind>("train.lr-schedule.kind"),
+        of::<LrScaleKind>("train.lr-schedule.scale"),
+        of::<TargetMetric>("train.target.metric"),
+        of::<FaultKind>("faults.kind"),
+        of::<CardShare>("network.share"),
+        of::<SplitKind>("compute.split"),
+        of::<KeptModels>("measure.models"),
+        of::<KeptSteps>("measure.steps"),
+        of::<HashTime>("measure.weight-hash"),
+        of::<RunOrder>("repeats.order"),
+        of::<Redaction>("report.redact"),
+    ]
+}
+
 /// Every member of every family, by the key that takes it.
 fn members() -> Vec<Member> {
-    fn of<F: Family>(key: &'static str) -> impl Iterator<Item = Member> {
-        F::ALL.iter().map(move |member| (key, member.name()))
-    }
-    of::<StrategyKind>("strategy.kind")
-        .chain(of::<Serve>("strategy.serve"))
-        .chain(of::<Topology>("strategy.topology"))
-        .chain(of::<MixOrder>("strategy.order"))
-        .chain(of::<Averaging>("strategy.averaging"))
-        .chain(of::<ModuloScheme>("strategy.scheme"))
-        .chain(of::<FcUpdate>("strategy.fc-update"))
-        .chain(of::<AveragedBy>("strategy.averaged-by"))
-        .chain(of::<CollectiveKind>("communication.collective"))
-        .chain(of::<ScheduleKind>("communication.schedule"))
-        .chain(of::<ReduceOrder>("communication.reduce-order"))
-        .chain(of::<TransportKind>("communication.transport"))
-        .chain(of::<Tunnel>("nodes.tunnel"))
-        .chain(of::<CompressionKind>("compression.kind"))
-        .chain(of::<QuantizeRange>("compression.range"))
-        .chain(of::<ModelKind>("model.kind"))
-        .chain(of::<Init>("model.init"))
-        .chain(of::<LayerKind>("model.layers.kind"))
-        .chain(of::<DatasetKind>("dataset.kind"))
-        .chain(of::<PartitionKind>("dataset.partition"))
-        .chain(of::<Sampling>("dataset.sampling"))
-        .chain(of::<AugmentKind>("dataset.augment"))
-        .chain(of::<TextTokens>("dataset.tokens"))
-        .chain(of::<OptimizerKind>("train.optimizer.kind"))
-        .chain(of::<LrShapeKind>("train.lr-schedule.kind"))
-        .chain(of::<LrScaleKind>("train.lr-schedule.scale"))
-        .chain(of::<TargetMetric>("train.target.metric"))
-        .chain(of::<FaultKind>("faults.kind"))
-        .chain(of::<CardShare>("network.share"))
-        .chain(of::<SplitKind>("compute.split"))
-        .chain(of::<KeptModels>("measure.models"))
-        .chain(of::<KeptSteps>("measure.steps"))
-        .chain(of::<HashTime>("measure.weight-hash"))
-        .chain(of::<RunOrder>("repeats.order"))
-        .chain(of::<Redaction>("report.redact"))
-        .collect()
+    let of = |family: NamedFamily| {
+        let key = family.key;
+        family.members.into_iter().map(move |name| (key, name))
+    };
+    families().into_iter().flat_map(of).collect()
 }
 
 /// The members that a run has.
@@ -161,7 +181,22 @@ fn strategy_options(strategy: &Strategy) -> Vec<Member> {
                 ("strategy.averaged-by", averaged_by.name()),
             ]
         }
-        _ => Vec::new(),
+        Strategy::PsSync { .. }
+        | Strategy::DSync
+        | Strategy::PipeSgd { .. }
+        | Strategy::AsyncSgd { .. }
+        | Strategy::AsyncMsgd { .. }
+        | Strategy::HogwildSgd { .. }
+        | Strategy::EasgdOriginal { .. }
+        | Strategy::EasgdSync { .. }
+        | Strategy::EasgdAsync { .. }
+        | Strategy::EasgdHogwild { .. }
+        | Strategy::MeasgdAsync { .. }
+        | Strategy::Eamsgd { .. }
+        | Strategy::Sgp { .. }
+        | Strategy::LocalSgd { .. }
+        | Strategy::Slowmo { .. }
+        | Strategy::Custom { .. } => Vec::new(),
     }
 }
 
@@ -226,6 +261,65 @@ fn every_member_has_a_row_that_names_a_recipe_with_it() {
     }));
 }
 
+/// A family that this file does not list has members that no rule sees.
+#[test]
+fn every_family_is_listed() {
+    let listed: BTreeSet<&str> = families().iter().map(|family| family.of).collect();
+    none(production().into_iter().flat_map(|(file, text)| {
+        let declared = text.split("family! {").skip(1).filter_map(|rest| {
+            let (_, name) = rest.split_once("enum ")?;
+            name.split(|letter: char| !letter.is_alphanumeric()).next().map(str::to_owned)
+        });
+        let unlisted = declared.filter(|name| !listed.contains(name.as_str()));
+        unlisted.map(|name| format!("{file}: the rules do not list the family {name}")).collect::<Vec<_>>()
+    }));
+}
+
+/// By its variant, by its name in a recipe, or because a test goes over all.
+#[test]
+fn every_member_is_in_a_test() {
+    let tests = tests_of_all();
+    none(families().into_iter().flat_map(|family| {
+        let all = tests.contains(&format!("{}::ALL", family.of));
+        let is_tested = |name: &str| {
+            let variant: String = name.split('-').map(capitalised).collect();
+            let quoted = [format!("\"{name}\""), format!("\\\"{name}\\\"")];
+            all || tests.contains(&format!("{}::{variant}", family.of))
+                || quoted.iter().any(|quoted| tests.contains(quoted))
+        };
+        let untested = family.members.iter().filter(|name| !is_tested(name));
+        untested.map(|name| format!("no test has {name} of {}", family.key)).collect::<Vec<_>>()
+    }));
+}
+
+fn capitalised(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
+}
+
+/// The files of the workspace's crates and their text without tests, which are the last module of a file.
+fn production() -> Vec<(String, String)> {
+    let is_test = |file: &String| file.split('/').any(|part| part == "tests" || part == "tests.rs");
+    let files = crate::sources().into_iter().filter(|file| !is_test(file));
+    let text = |file: &str| read(file).split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
+    files.map(|file| (file.clone(), text(&file))).collect()
+}
+
+/// The text of all tests but these rules.
+fn tests_of_all() -> String {
+    let of = |file: String| {
+        let text = read(&file);
+        if file.starts_with("tests/tests/rules/") {
+            String::new()
+        } else if file.split('/').any(|part| part == "tests" || part == "tests.rs") {
+            text
+        } else {
+            text.split_once("#[cfg(test)]\nmod tests").map_or(String::new(), |(_, tests)| tests.to_owned())
+        }
+    };
+    crate::sources().into_iter().map(of).collect()
+}
+
 #[test]
 fn every_row_is_about_a_member() {
     let members = members();
@@ -248,6 +342,7 @@ fn implementations() -> Vec<(&'static str, &'static [&'static str])> {
 #[test]
 fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
     let index = read("strategies/README.md");
+    let contract = read("strategies/contract/src/sums.rs");
     let tests: String = ["codecs.rs", "collectives.rs"]
         .into_iter()
         .filter_map(|file| fs::read_to_string(root().join("strategies/tests/world").join(file)).ok())
@@ -268,7 +363,10 @@ fn every_collective_and_codec_has_a_file_a_row_and_a_test() {
                 }
             }
         }
-        let variant: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+        let variant: String = name.split('-').map(capitalised).collect();
+        if folders.contains(&"collective") && !contract.contains(&format!("&{variant}")) {
+            offences.push(format!("strategies/contract/src/sums.rs has no {variant}"));
+        }
         let all = tests.contains("Codec::ALL") && folders.contains(&"compress");
         if !all && !tests.contains(&format!("Arc::new({variant}")) {
             offences.push(format!("strategies/tests/world has no test of {name}"));
