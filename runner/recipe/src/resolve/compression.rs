@@ -1,8 +1,8 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::hybrid::AVERAGED_BY;
-use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::shared_keys::{
+    AVERAGED_BY, CODED_PARAMETERS, COLLECTIVE_KIND, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND,
+};
 use crate::resolve::{collective, custom};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
@@ -13,10 +13,7 @@ use crate::{
     ReduceOrder, StrategyKind,
 };
 
-pub(crate) const COMPRESSION_KIND: Defaulted<CompressionKind> = Defaulted::choice("compression.kind");
-pub(crate) const PARAMETERS: Defaulted<bool> = Defaulted::flag("compression.parameters");
 pub(crate) const ERROR_FEEDBACK: Defaulted<bool> = Defaulted::flag("compression.error-feedback");
-pub(crate) const RANGE: Defaulted<QuantizeRange> = Defaulted::choice("compression.range");
 const RATIO: Defaulted<f64> = Defaulted::number("compression.ratio");
 const BUCKET: Defaulted<u64> = Defaulted::whole("compression.bucket");
 const LEVELS: Defaulted<u64> = Defaulted::whole("compression.levels");
@@ -28,7 +25,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Compression {
     let Some(codec) = codec(settings) else { return Compression::None };
     // An axis over kinds may bring a codec to weights that was never meant for them.
     let may = codec.route() == CodedSum::EveryHop && kind.profile().sends != Sends::Gradients;
-    let parameters = PARAMETERS.of(settings) && may;
+    let parameters = CODED_PARAMETERS.of(settings) && may;
     Compression::Coded { codec, parameters, error_feedback: ERROR_FEEDBACK.of(settings) }
 }
 
@@ -64,7 +61,7 @@ pub(crate) fn custom_codec(compression: Compression, settings: &Settings) -> Opt
 
 /// Pieces in which a gradient travels: one by default, and where the strategy has no such key.
 pub(crate) fn pieces(settings: &Settings) -> u64 {
-    SEGMENTS.of(settings)
+    GRADIENT_SEGMENTS.of(settings)
 }
 
 /// Errors and warnings about a compression.
@@ -130,12 +127,12 @@ fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> 
     {
         return None;
     }
-    let collective = collective::KIND.of(settings);
+    let collective = COLLECTIVE_KIND.of(settings);
     let name = codec.name();
     Some(
         Finding::new("R151", format!("the collective `{collective}` would encode partial sums with `{name}`"))
             .at_option(settings.span(COMPRESSION_KIND), "loses much, and is not linear")
-            .at_option(settings.span(collective::KIND), "encodes a sum anew on every hop")
+            .at_option(settings.span(COLLECTIVE_KIND), "encodes a sum anew on every hop")
             .note("the errors of all hops add up, and error feedback remembers those of gradients only")
             .cure(
                 "take `communication.collective = \"all-gather\"`, which encodes each gradient once, or `star`, or \
@@ -161,7 +158,7 @@ fn projected_before_nothing(kind: StrategyKind, settings: &Settings, codec: Code
             "R154",
             format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),
         )
-        .at_option(settings.span(SEGMENTS), "pieces end inside matrices")
+        .at_option(settings.span(GRADIENT_SEGMENTS), "pieces end inside matrices")
         .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
         .cure("leave `gradient-segments` out")
     })
@@ -254,12 +251,12 @@ mod tests {
         };
         let quantize8 = CompressionKind::Quantize8;
         assert!(refused(StrategyKind::LocalSgd, quantize8, &[]));
-        assert!(!refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS]));
-        assert!(refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS, ERROR_FEEDBACK]));
+        assert!(!refused(StrategyKind::LocalSgd, quantize8, &[CODED_PARAMETERS]));
+        assert!(refused(StrategyKind::LocalSgd, quantize8, &[CODED_PARAMETERS, ERROR_FEEDBACK]));
         assert!(!refused(StrategyKind::LocalSgd, CompressionKind::None, &[ERROR_FEEDBACK]));
         for kind in kinds(ExchangeThrough::Neighbours).chain(kinds(ExchangeThrough::Centre)) {
             assert!(refused(kind, CompressionKind::Fp16, &[]), "{kind}");
-            assert!(!refused(kind, CompressionKind::Fp16, &[PARAMETERS]), "{kind}");
+            assert!(!refused(kind, CompressionKind::Fp16, &[CODED_PARAMETERS]), "{kind}");
         }
         assert!(!refused(StrategyKind::PsSync, quantize8, &[ERROR_FEEDBACK]));
         assert!(!refused(StrategyKind::DSync, quantize8, &[]));
@@ -272,7 +269,7 @@ mod tests {
         flags: &[Defaulted<bool>],
     ) -> Vec<&'static str> {
         let mut settings = settings(compression, flags);
-        settings.put(collective::KIND, Leaf::name(collective.name()));
+        settings.put(COLLECTIVE_KIND, Leaf::name(collective.name()));
         findings(kind, &settings).iter().map(|finding| finding.code).collect()
     }
 
@@ -309,12 +306,12 @@ mod tests {
     #[test]
     fn settings_that_make_no_difference_are_left_out() {
         use StrategyKind::{DSync, LocalSgd, PipeSgd, PsSync};
-        let fp16 = settings(CompressionKind::Fp16, &[PARAMETERS]);
+        let fp16 = settings(CompressionKind::Fp16, &[CODED_PARAMETERS]);
         let parameters = |kind| match read(kind, &fp16) {
             Compression::Coded { codec: Codec::Fp16, parameters, error_feedback: false } => parameters,
             other => panic!("{other:?}"),
         };
         assert_eq!([DSync, PipeSgd, PsSync, LocalSgd].map(parameters), [false, false, true, true]);
-        assert_eq!(read(PsSync, &settings(CompressionKind::None, &[PARAMETERS])), Compression::None);
+        assert_eq!(read(PsSync, &settings(CompressionKind::None, &[CODED_PARAMETERS])), Compression::None);
     }
 }

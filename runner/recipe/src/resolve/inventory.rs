@@ -2,9 +2,8 @@
 
 use crate::files::{Files, Machine};
 use crate::keys::key::Range;
-use crate::keys::lookup::{KeyId, id};
 use crate::node_list;
-use crate::resolve::assign::WORKERS;
+use crate::resolve::shared_keys::{INVENTORY, WORKERS};
 use crate::text::finding::Finding;
 use crate::text::turning::turns_text;
 use crate::values::settings::Settings;
@@ -15,8 +14,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-pub(crate) const INVENTORY: KeyId = id("nodes.inventory");
 
 /// A machine of an inventory, as its table says.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

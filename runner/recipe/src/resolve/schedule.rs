@@ -1,11 +1,10 @@
 //! Settings of `communication.schedule` to its description, and what cannot work about it.
 
 use crate::keys::lookup::KeyId;
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
-use crate::resolve::hybrid::AVERAGE_EVERY;
-use crate::resolve::optimizer::CLIP;
-use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::compression;
+use crate::resolve::shared_keys::{
+    AVERAGE_EVERY, CLIP, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND,
+};
 use crate::resolve::training;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
@@ -69,7 +68,7 @@ fn in_pieces_already(settings: &Settings, schedule: Schedule) -> Option<Finding>
             format!("the schedule `{}` and `gradient-segments` both divide a gradient", schedule.kind()),
         )
         .at_option(settings.span(KIND), "at the ends of layers")
-        .at_option(settings.span(SEGMENTS), format!("into {pieces} pieces"))
+        .at_option(settings.span(GRADIENT_SEGMENTS), format!("into {pieces} pieces"))
         .cure("leave `gradient-segments` out, or take the schedule `single`")
     })
 }
