@@ -4,6 +4,9 @@ use crate::spec::layer::{Layer, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
+pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
+
 /// A tensor of weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameter {
