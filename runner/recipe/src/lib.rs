@@ -31,6 +31,7 @@ pub use repeat_count::{NoRepeatCount, RepeatCount};
 pub use spec::arrays::{ArrayProfile, ArrayValues};
 pub use spec::augment::{AugmentKind, Augmentation};
 pub use spec::axis_value::AxisValue;
+pub use spec::bounds::Bounds;
 pub use spec::cluster::{Cluster, Placement, Role};
 pub use spec::communication::{
     Adds, Collective, CollectiveKind, Communication, PayloadPath, ReduceOrder, Schedule, ScheduleKind,
@@ -38,7 +39,7 @@ pub use spec::communication::{
 };
 pub use spec::compression::{Codec, CodedSum, Compression, CompressionKind, CustomCodec, QuantizeRange};
 pub use spec::dataset::{Dataset, DatasetFiles, DatasetKind, Partition, PartitionKind, Sampling, Source};
-pub use spec::dataset_profile::{DatasetProfile, Targets};
+pub use spec::dataset_profile::{DatasetProfile, ShapedBy, Targets};
 pub use spec::device::Device;
 pub use spec::emulation::{
     CardShare, Compute, ComputeSplit, Emulation, Network, Silence, Slow, SplitKind, Whom,
@@ -61,7 +62,7 @@ pub use spec::model_partition::{ModelPartition, Stage};
 pub use spec::node::{Access, HostSettings, Node, PortRange, Tunnel};
 pub use spec::optimizer::{OptimizerKind, OptimizerSettings, UpdateRule};
 pub use spec::pictures::{PictureCounts, PictureProfile};
-pub use spec::placed_layer::{Parameter, Paths, PlacedLayer};
+pub use spec::placed_layer::{MatrixShape, Parameter, Paths, PlacedLayer};
 pub use spec::plan::{Arm, Cell, Limits, Plan, Prices, Provenance, Redaction, ReportSettings, Run, RunOrder};
 pub use spec::problem::{Affected, Place, Problem, Problems, Severity};
 pub use spec::quantity::{duration as parse_duration, share as parse_share};

@@ -22,7 +22,7 @@ pub(crate) fn read(
     cluster: &Cluster,
     findings: &mut Vec<Finding>,
 ) -> (Collective, ReduceOrder) {
-    let collective = collective(settings);
+    let collective = of(settings);
     findings.extend(one_group(collective, settings, cluster));
     if collective.adds() == Adds::InItsOwnOrder && REDUCE_ORDER.of(settings) == ReduceOrder::Rank {
         findings.push(no_rank_order(collective, settings));
@@ -32,13 +32,14 @@ pub(crate) fn read(
 
 /// The order in which the collective adds, which is not always the one that the settings ask for.
 pub(crate) fn order(settings: &Settings) -> ReduceOrder {
-    match (collective(settings).adds(), REDUCE_ORDER.of(settings)) {
+    match (of(settings).adds(), REDUCE_ORDER.of(settings)) {
         (Adds::InRankOrder, _) | (Adds::InEitherOrder, ReduceOrder::Rank) => ReduceOrder::Rank,
         (Adds::InEitherOrder, ReduceOrder::Ring) | (Adds::InItsOwnOrder, _) => ReduceOrder::Ring,
     }
 }
 
-fn collective(settings: &Settings) -> Collective {
+/// The collective that the settings describe, whether the strategy has one or not.
+pub(crate) fn of(settings: &Settings) -> Collective {
     match COLLECTIVE_KIND.of(settings) {
         CollectiveKind::Ring => Collective::Ring,
         CollectiveKind::PipelinedRing => Collective::PipelinedRing { segments: SEGMENTS.of(settings) as u32 },

@@ -4,13 +4,14 @@ use crate::resolve::shared_keys::{
     AVERAGED_BY, CODED_PARAMETERS, COLLECTIVE_KIND, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND,
 };
 use crate::resolve::{collective, custom};
+use crate::spec::compression::NeedsWhole;
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    AveragedBy, Codec, CodedSum, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange,
-    ReduceOrder, StrategyKind,
+    AveragedBy, Codec, CodedSum, Compression, CompressionKind, CustomCodec, MatrixShape, Model, Parameter,
+    QuantizeRange, ReduceOrder, StrategyKind,
 };
 
 pub(crate) const ERROR_FEEDBACK: Defaulted<bool> = Defaulted::flag("compression.error-feedback");
@@ -153,15 +154,18 @@ fn projected_before_nothing(kind: StrategyKind, settings: &Settings, codec: Code
         );
     }
     let pieces = pieces(settings);
-    (pieces > 1 && codec.factors_matrices()).then(|| {
-        Finding::new(
-            "R154",
-            format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),
-        )
-        .at_option(settings.span(GRADIENT_SEGMENTS), "pieces end inside matrices")
-        .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
-        .cure("leave `gradient-segments` out")
-    })
+    match codec.needs_whole() {
+        NeedsWhole::Factors if pieces > 1 => Some(
+            Finding::new(
+                "R154",
+                format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),
+            )
+            .at_option(settings.span(GRADIENT_SEGMENTS), "pieces end inside matrices")
+            .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
+            .cure("leave `gradient-segments` out"),
+        ),
+        NeedsWhole::Factors | NeedsWhole::Nothing | NeedsWhole::Range | NeedsWhole::Projection => None,
+    }
 }
 
 /// Factors that are no smaller than the matrices they replace.
@@ -171,9 +175,7 @@ pub(crate) fn nothing_to_factor(
     model: &Model,
 ) -> Option<Finding> {
     let Compression::Coded { codec: Codec::Powersgd { rank }, .. } = compression else { return None };
-    let shapes = || model.tensors().filter_map(Parameter::matrix);
-    // The largest rank at which a matrix is smaller in factors.
-    let most = shapes().map(|(m, n)| (m * n).saturating_sub(1) / (m + n).max(1)).max().unwrap_or(0);
+    let most = model.tensors().filter_map(Parameter::matrix).map(most_factored).max().unwrap_or(0);
     (rank as usize > most).then(|| {
         Finding::new("R155", format!("at rank {rank}, `powersgd` factors no matrix of the model"))
             .at_option(
@@ -185,6 +187,11 @@ pub(crate) fn nothing_to_factor(
                 _ => format!("take a rank of at most {most}, or another codec"),
             })
     })
+}
+
+/// The largest rank at which the factors of a matrix are smaller than itself.
+fn most_factored(MatrixShape { rows, columns }: MatrixShape) -> usize {
+    (rows * columns).saturating_sub(1) / (rows + columns).max(1)
 }
 
 /// Error feedback needs a codec whose error is smaller than the vector.

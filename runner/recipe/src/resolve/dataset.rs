@@ -9,7 +9,8 @@ use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
 use crate::{
-    ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source, TextProfile, TextSize,
+    ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source, Targets, TextProfile,
+    TextSize,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -131,13 +132,15 @@ fn not_cut(size: TextSize, context: u32) -> ArrayProblem {
 
 /// Parts by class, where no sample has a class.
 fn without_classes(cell: &Cell<'_>, source: &Source, partition: &Partition) -> Option<Finding> {
-    let unequal = matches!(partition, Partition::Dirichlet { .. });
-    (unequal && matches!(source, Source::TextLines { .. })).then(|| {
-        Finding::new("R182", "the windows of a text have no classes that could be spread unevenly")
-            .at_option(cell.settings.span(PARTITION), "spreads classes")
-            .at_option(cell.settings.span(DATASET_KIND), "a text")
-            .cure("take `kind = \"sharded\"`, or `shared`")
-    })
+    match (partition, source.profile().targets) {
+        (Partition::Dirichlet { .. }, Targets::NextTokens) => Some(
+            Finding::new("R182", "the windows of a text have no classes that could be spread unevenly")
+                .at_option(cell.settings.span(PARTITION), "spreads classes")
+                .at_option(cell.settings.span(DATASET_KIND), "a text")
+                .cure("take `kind = \"sharded\"`, or `shared`"),
+        ),
+        (Partition::Dirichlet { .. }, Targets::Class) | (Partition::Shared | Partition::Sharded, _) => None,
+    }
 }
 
 /// The data set that the settings describe. Its path was set before, where the recipe gives none and there is a usual one.

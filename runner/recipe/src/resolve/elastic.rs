@@ -25,13 +25,11 @@ pub(crate) fn moving_rate(settings: &Settings) -> MovingRate {
     }
 }
 
-/// The variant of `easgd-sync`; the table takes 1 to 3.
+/// The variant of `easgd-sync`.
 pub(crate) fn variant(settings: &Settings) -> SyncVariant {
-    match VARIANT.of(settings) {
-        1 => SyncVariant::Master,
-        2 => SyncVariant::FirstWorker,
-        _ => SyncVariant::Overlapped,
-    }
+    let number = VARIANT.of(settings);
+    SyncVariant::of(number)
+        .unwrap_or_else(|| unreachable!("the table takes the numbers of variants, not {number}"))
 }
 
 /// Problem of an elastic strategy's moving rate, if there is one.

@@ -4,12 +4,11 @@ use crate::resolve::shared_keys::{
     ACCUMULATE, AVERAGE_EVERY, AVERAGED_BY, CLIP, COMPRESSION_KIND, MODEL_KIND, MODEL_LAYERS, MP, RANGE,
     SERVERS, STRATEGY_KIND, USED_NODES, WORKERS,
 };
+use crate::spec::compression::NeedsWhole;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{
-    AveragedBy, Codec, CodedSum, Compression, FcUpdate, Layer, Model, ModuloScheme, RunSpec, Strategy,
-};
+use crate::{AveragedBy, Compression, FcUpdate, Layer, Model, ModuloScheme, RunSpec, Strategy};
 
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
 const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
@@ -133,12 +132,12 @@ fn micro_batches(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding
 /// A codec that needs the whole gradient, whose parts are on several workers.
 fn coded_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
     let Compression::Coded { codec, .. } = spec.compression else { return None };
-    let (what, span) = match codec {
-        Codec::Quantize8Gradient => ("one range".to_owned(), settings.span(RANGE)),
-        _ if codec.route() == CodedSum::Projected => {
+    let (what, span) = match codec.needs_whole() {
+        NeedsWhole::Nothing => return None,
+        NeedsWhole::Range => ("one range".to_owned(), settings.span(RANGE)),
+        NeedsWhole::Projection | NeedsWhole::Factors => {
             (format!("the projection of `{}`", codec.name()), settings.span(COMPRESSION_KIND))
         }
-        _ => return None,
     };
     Some(
         Finding::new("R140", format!("{what} is for a whole gradient, and groups of {mp} workers split it"))

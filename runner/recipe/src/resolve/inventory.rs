@@ -183,10 +183,9 @@ impl<'a> Machines<'a> {
 
     fn group(&self, group: &str, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
         let Ok(hosts) = self.inventory(settings) else { return Ok(Vec::new()) };
-        let inside = |table: &&HostTable| table.groups.iter().any(|name| name == group);
         let nodes: Vec<Node> = hosts
             .iter()
-            .filter(|(_, table)| inside(table))
+            .filter(|(_, table)| table.groups.iter().any(|name| name == group))
             .map(|(name, table)| table.node(name, slots))
             .collect();
         if !nodes.is_empty() {

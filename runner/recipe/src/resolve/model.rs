@@ -104,7 +104,7 @@ impl<'a> Models<'a> {
             cell.findings.extend(if kind == ModelKind::Sequential {
                 own_does_not_fit(cell, misfit, own)
             } else {
-                Some(does_not_fit(cell, misfit, kind, fitting::cure(kind, sizes, source.kind(), data)))
+                Some(does_not_fit(cell, misfit, kind, fitting::cure(kind, sizes, data)))
             });
         }
         Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
@@ -145,15 +145,7 @@ impl<'a> Models<'a> {
 
 /// Whether the shape of the data is known: that of arrays, pictures or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(
-        source,
-        Source::ImageFolder { .. }
-            | Source::Npy { .. }
-            | Source::Safetensors { .. }
-            | Source::TextLines { .. }
-            | Source::Text { .. }
-    );
-    !own || source.training_samples().is_some()
+    !source.profile().shaped_by.is_in_files() || source.training_samples().is_some()
 }
 
 /// Layers of the recipe's own.

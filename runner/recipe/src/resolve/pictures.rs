@@ -93,11 +93,10 @@ pub(crate) fn augmentation(cell: &mut Cell<'_>, source: &Source) -> Augmentation
     augment
 }
 
-/// Pictures that would have to be copied to other machines.
+/// Pictures that other machines have to have, although they are not copied there.
 pub(crate) fn copied(cell: &Cell<'_>, dataset: &Dataset, cluster: &Cluster) -> Option<Finding> {
-    let copy = COPY_DATA.of(cell.settings);
-    let pictures = matches!(dataset.source, Source::ImageFolder { .. });
-    (copy && pictures && !cluster.all_local()).then(|| {
+    let asked = COPY_DATA.of(cell.settings) && !cluster.all_local();
+    (asked && !dataset.source.kind().is_copied()).then(|| {
         Finding::new("R192", "a folder of pictures is not copied to other machines")
             .at_option(cell.settings.span(COPY_DATA), "asks for copies")
             .at_option(cell.settings.span(USED_NODES), "ranks on other machines")

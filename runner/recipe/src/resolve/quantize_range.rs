@@ -1,13 +1,13 @@
 //! One range of `quantize8` for a whole gradient: strategies that have none, and numbers of workers that leave it no steps.
 
-use crate::resolve::compression;
 use crate::resolve::shared_keys::{
-    COLLECTIVE_KIND, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND, USED_NODES, WORKERS,
+    COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND, USED_NODES, WORKERS,
 };
+use crate::resolve::{collective, compression};
 use crate::spec::strategy_kind::Sends;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::{Codec, CollectiveKind, Compression, StrategyKind};
+use crate::{Codec, Compression, StrategyKind};
 
 /// Steps on each side of zero: each worker takes one of them for its rounding error.
 const STEPS: u32 = 127;
@@ -47,23 +47,7 @@ fn in_pieces(settings: &Settings, pieces: u64) -> Finding {
 /// Whether what error feedback remembers widens the next range by less than what it was: each memory is up to half a
 /// step, and there are 127 - p of these.
 fn settles(settings: &Settings, workers: u32) -> bool {
-    let memories = match COLLECTIVE_KIND.of(settings) {
-        // One for each partner, and one more for the result that guests receive.
-        CollectiveKind::RecursiveDoubling => {
-            let rounds = workers.ilog2();
-            let hosts = 1 << rounds;
-            let guests = workers - hosts;
-            hosts * (rounds + u32::from(guests > 0)) + guests
-        }
-        CollectiveKind::Ring
-        | CollectiveKind::PipelinedRing
-        | CollectiveKind::Tree
-        | CollectiveKind::HalvingDoubling
-        | CollectiveKind::Star
-        | CollectiveKind::AllGather
-        | CollectiveKind::Hierarchical => workers,
-    };
-    memories < 2 * (STEPS - workers)
+    collective::of(settings).memories(workers) < 2 * (STEPS - workers)
 }
 
 fn no_steps_left(
@@ -97,10 +81,10 @@ fn no_steps_left(
 mod tests {
     use super::*;
     use crate::resolve::compression::ERROR_FEEDBACK;
-    use crate::resolve::shared_keys::CODED_PARAMETERS;
+    use crate::resolve::shared_keys::{CODED_PARAMETERS, COLLECTIVE_KIND};
     use crate::values::leaf::{Leaf, Typed};
     use crate::values::typed_key::Defaulted;
-    use crate::{CompressionKind, QuantizeRange};
+    use crate::{CollectiveKind, CompressionKind, QuantizeRange};
     use std::sync::Arc;
 
     fn settings(collective: CollectiveKind, flags: &[Defaulted<bool>]) -> Settings {

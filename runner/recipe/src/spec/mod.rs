@@ -4,6 +4,7 @@ pub(crate) mod architecture;
 pub(crate) mod arrays;
 pub(crate) mod augment;
 pub(crate) mod axis_value;
+pub(crate) mod bounds;
 pub(crate) mod cluster;
 pub(crate) mod communication;
 pub(crate) mod compression;

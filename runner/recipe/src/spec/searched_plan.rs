@@ -1,7 +1,7 @@
 //! The cells and runs of a plan as its search sees them: the conditions that they are compared under, and how many are
 //! needed. Of a plan without a search all cells train to the end.
 
-use crate::{Plan, Run, Search, Trial};
+use crate::{Bounds, Plan, Run, Search, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Search {
@@ -63,23 +63,28 @@ impl Plan {
     }
 
     /// The least and the greatest number of runs that the sweep may come to.
-    pub fn number_of_runs(&self) -> (usize, usize) {
+    pub fn number_of_runs(&self) -> Bounds {
         let Some(search) = &self.search else {
-            return (self.runs.iter().filter(|run| self.is_certain(run)).count(), self.runs.len());
+            let least = self.runs.iter().filter(|run| self.is_certain(run)).count();
+            return Bounds { least, most: self.runs.len() };
         };
-        let of_group = |group: Vec<&Trial>, repeats: usize| {
-            let sizes = search.sizes(group.len());
-            sizes[..sizes.len() - 1].iter().sum::<usize>() + sizes[sizes.len() - 1] * repeats
+        let all = |repeats: usize| {
+            let groups = search.groups(self).into_iter();
+            groups.map(|group| runs_of_group(&search.sizes(group.len()), repeats)).sum()
         };
-        let all =
-            |repeats: usize| search.groups(self).into_iter().map(|group| of_group(group, repeats)).sum();
-        let (least, most) = self.repeats_to_the_end();
-        (all(least), all(most))
+        let repeats = self.repeats_to_the_end();
+        Bounds { least: all(repeats.least), most: all(repeats.most) }
     }
 
     /// The least and the greatest number of repeats of a cell that trains to the end.
-    pub fn repeats_to_the_end(&self) -> (usize, usize) {
+    pub fn repeats_to_the_end(&self) -> Bounds {
         let most = self.runs.iter().map(|run| run.repeat as usize + 1).max().unwrap_or(0);
-        (self.looks.first().map_or(most, |first| *first as usize), most)
+        Bounds { least: self.looks.first().map_or(most, |first| *first as usize), most }
     }
+}
+
+/// Runs of a group of trials: one of each in the rungs, and of those that train to the end, the last of `sizes`, some repeats.
+fn runs_of_group(sizes: &[usize], repeats: usize) -> usize {
+    let (to_the_end, rungs) = sizes.split_last().unwrap_or((&0, &[]));
+    rungs.iter().sum::<usize>() + to_the_end * repeats
 }

@@ -204,9 +204,9 @@ impl<'a> CellBuilder<'a> {
     /// Two cells with one label: an axis has no value twice, an inclusion may repeat one.
     fn included_again(&self, cell: &Cell) -> Finding {
         let same = |include: &&Dimension| {
-            let values =
-                || include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
-            values().all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
+            let mut values =
+                include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
+            values.all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
         };
         let span = self
             .recipe
@@ -257,9 +257,8 @@ fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMa
 
 /// Says where the data set lies, if the recipe does not.
 pub(crate) fn place_data(settings: &mut Settings, files: &dyn Files) {
-    let usual = || usual_path(DATASET_KIND.of(settings), &files.data_folder());
     if settings.given(DATASET_PATH).is_none()
-        && let Some(path) = usual()
+        && let Some(path) = usual_path(DATASET_KIND.of(settings), &files.data_folder())
     {
         settings.put(DATASET_PATH, Leaf::path(path));
     }

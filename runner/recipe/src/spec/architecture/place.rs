@@ -96,9 +96,10 @@ fn head_fits(placed: &PlacedLayer, data: DatasetProfile) -> Result<(), String> {
 }
 
 fn count(parameters: &[&Parameter]) -> u64 {
-    let size =
-        |shape: &[usize]| shape.iter().fold(1_u64, |product, &side| product.saturating_mul(side as u64));
-    parameters.iter().fold(0, |sum: u64, parameter| sum.saturating_add(size(&parameter.shape)))
+    parameters.iter().fold(0, |sum: u64, parameter| {
+        let sides = parameter.shape.iter();
+        sum.saturating_add(sides.fold(1_u64, |product, &side| product.saturating_mul(side as u64)))
+    })
 }
 
 /// The name of the layer behind those `before` it: its kind, and which of that kind it is.
