@@ -125,7 +125,7 @@ fn table_page(page: &mut String, table: &Key) {
     if !keys.is_empty() {
         page.push_str("Keys:\n");
     }
-    list(page, keys.iter().map(Entry::of_key));
+    list(page, keys.into_iter().map(Entry::of_key));
     if let Some(kind) = lookup::find(&lookup::join(table.path, "kind")) {
         choice_list(page, kind);
     }
@@ -149,7 +149,7 @@ fn choice_page(topic: &str, key: &Key, choice: &Choice) -> String {
             if !keys.is_empty() {
                 page.push_str("\nKeys:\n");
             }
-            list(&mut page, keys.iter().map(Entry::of_key));
+            list(&mut page, keys.into_iter().map(Entry::of_key));
         }
     }
     page
@@ -181,7 +181,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of_key(key: &&'a Key) -> Self {
+    fn of_key(key: &'a Key) -> Self {
         Self { name: key.name(), doc: first_sentence(key.doc) }
     }
 
