@@ -1,6 +1,6 @@
 //! The matrices among the weights of a model, which some rules treat one by one: a learning rate of its own, factors of a low rank.
 
-use recipe::Model;
+use recipe::{MatrixShape, Model};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn matrices(model: &Model) -> Arc<[Matrix]> {
     let mut at = 0;
     let mut matrices = Vec::new();
     for parameter in model.tensors() {
-        if let Some((rows, columns)) = parameter.matrix() {
+        if let Some(MatrixShape { rows, columns }) = parameter.matrix() {
             matrices.push(Matrix { at, rows, columns });
         }
         at += parameter.size();

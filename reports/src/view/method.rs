@@ -182,7 +182,7 @@ fn runs(findings: &Findings) -> String {
          does so in every arm: a run that continued counts, and one that could not is a result without averages.",
         number_format::plural(findings.study.repeats(), "repeat"),
         match &rows.plan.search {
-            Some(_) => number_format::plural(rows.plan.number_of_runs().1, "run"),
+            Some(_) => number_format::plural(rows.plan.number_of_runs().most, "run"),
             None => number_format::plural(rows.plan.runs.len(), "run"),
         },
         match looks::not_needed(rows) {

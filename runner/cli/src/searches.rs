@@ -64,9 +64,9 @@ fn row(plan: &Plan, search: &Search, group: &[&Trial], columns: Columns) -> Vec<
     let sizes = search.sizes(group.len());
     let rungs = sizes.len() - 1;
     let runs = |repeats: usize| sizes[..rungs].iter().sum::<usize>() + sizes[rungs] * repeats;
-    let (least, most) = plan.repeats_to_the_end();
-    let least = runs(least);
-    let most = runs(most);
+    let repeats = plan.repeats_to_the_end();
+    let least = runs(repeats.least);
+    let most = runs(repeats.most);
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let mut row = vec![TableCell::from(plan.arms[cell.arm].name.as_str())];
     if columns == Columns::WithCondition {

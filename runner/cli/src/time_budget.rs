@@ -25,9 +25,9 @@ impl TimeBudget {
     /// How many repeats of every cell fit, once each cell has been run, here or earlier: `None` before that, where all of them fit,
     /// and where it is not known how many are needed.
     pub(crate) fn repeats(&self, plan: &Plan, durations: &Durations) -> Option<usize> {
-        let (least, most) = plan.number_of_runs();
+        let runs = plan.number_of_runs();
         let cells = || (0..plan.cells.len()).filter(|cell| plan.cells[*cell].excluded.is_none());
-        if plan.search.is_some() || least != most || !cells().all(|cell| durations.knows(cell)) {
+        if plan.search.is_some() || runs.least != runs.most || !cells().all(|cell| durations.knows(cell)) {
             return None;
         }
         let each = durations.together(cells())?.length;
@@ -35,7 +35,7 @@ impl TimeBudget {
         let more = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::MAX);
         let made = cells().map(|cell| durations.made(cell) as usize).min().unwrap_or(0);
         let fitting = made.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
-        let (_, planned) = plan.repeats_to_the_end();
+        let planned = plan.repeats_to_the_end().most;
         (fitting < planned).then_some(fitting)
     }
 

@@ -10,6 +10,7 @@ use recipe::{
     ScheduleKind, Serve, Source, SplitKind, Strategy, StrategyKind, TargetMetric, TextTokens, Topology,
     TransportKind, Tunnel,
 };
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -181,7 +182,7 @@ fn strategy_options(strategy: &Strategy) -> Vec<Member> {
                 ("strategy.averaged-by", averaged_by.name()),
             ]
         }
-        Strategy::PsSync { .. }
+        Strategy::PsSync
         | Strategy::DSync
         | Strategy::PipeSgd { .. }
         | Strategy::AsyncSgd { .. }
@@ -193,7 +194,7 @@ fn strategy_options(strategy: &Strategy) -> Vec<Member> {
         | Strategy::EasgdHogwild { .. }
         | Strategy::MeasgdAsync { .. }
         | Strategy::Eamsgd { .. }
-        | Strategy::Sgp { .. }
+        | Strategy::Sgp
         | Strategy::LocalSgd { .. }
         | Strategy::Slowmo { .. }
         | Strategy::Custom { .. } => Vec::new(),
@@ -275,21 +276,30 @@ fn every_family_is_listed() {
     }));
 }
 
-/// By its variant, by its name in a recipe, or because a test goes over all.
+/// By its variant, by its name in a recipe, because a test goes over all, or as the default that recipes leave out.
 #[test]
 fn every_member_is_in_a_test() {
     let tests = tests_of_all();
+    let schema = recipe::schema();
     none(families().into_iter().flat_map(|family| {
         let all = tests.contains(&format!("{}::ALL", family.of));
+        let default = default_of(&schema, family.key);
         let is_tested = |name: &str| {
             let variant: String = name.split('-').map(capitalised).collect();
             let quoted = [format!("\"{name}\""), format!("\\\"{name}\\\"")];
-            all || tests.contains(&format!("{}::{variant}", family.of))
+            all || default.as_deref() == Some(name)
+                || tests.contains(&format!("{}::{variant}", family.of))
                 || quoted.iter().any(|quoted| tests.contains(quoted))
         };
         let untested = family.members.iter().filter(|name| !is_tested(name));
         untested.map(|name| format!("no test has {name} of {}", family.key)).collect::<Vec<_>>()
     }));
+}
+
+/// The value that a key has where a recipe does not write it.
+fn default_of(schema: &Value, key: &str) -> Option<String> {
+    let described = key.split('.').try_fold(schema, |table, name| table["properties"].get(name))?;
+    Some(described["default"].as_str()?.to_owned())
 }
 
 fn capitalised(word: &str) -> String {

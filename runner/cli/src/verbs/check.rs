@@ -99,7 +99,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
 fn entry(path: &Path, answer: &Result<Plan, Problems>) -> Value {
     let (valid, problems, size) = match answer {
         Ok(plan) => {
-            let size = json!({ "arms": plan.arms.len(), "cells": plan.number_of_points(), "runs": plan.number_of_runs().1 });
+            let size = json!({ "arms": plan.arms.len(), "cells": plan.number_of_points(), "runs": plan.number_of_runs().most });
             (true, &plan.warnings, size)
         }
         Err(problems) => (false, &problems.list, Value::Null),

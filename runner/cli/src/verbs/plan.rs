@@ -15,7 +15,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::verbs::run;
 use crate::{exchanges, model_table, searches, transformed};
 use clap::{Args, ValueEnum};
-use recipe::{Cell, Plan};
+use recipe::{Bounds, Cell, Plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -205,7 +205,7 @@ fn kept_words(plan: &Plan) -> Option<String> {
 
 /// `18 runs`, or `18 to 144 runs` where they are made until something is decided.
 pub(crate) fn number_of_runs(plan: &Plan) -> String {
-    let (least, most) = plan.number_of_runs();
+    let Bounds { least, most } = plan.number_of_runs();
     let all = human::count(most, "run");
     if least == most { all } else { format!("{} to {all}", human::thousands(least as u64)) }
 }

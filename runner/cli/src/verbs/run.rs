@@ -324,7 +324,7 @@ pub(crate) async fn train(
 
 fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     let most = plan.limits.max_runs as usize;
-    if plan.number_of_runs().1 <= most || args.yes {
+    if plan.number_of_runs().most <= most || args.yes {
         return Ok(());
     }
     let what =

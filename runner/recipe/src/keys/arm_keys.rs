@@ -4,7 +4,7 @@ use crate::keys::key::{Ends, Key, Kind, Range};
 use crate::spec::family::Family;
 use crate::{
     AveragedBy, Averaging, CollectiveKind, CompressionKind, FcUpdate, MixOrder, ModuloScheme, QuantizeRange,
-    ReduceOrder, ScheduleKind, Serve, StrategyKind, Topology, TransportKind,
+    ReduceOrder, ScheduleKind, Serve, StrategyKind, SyncVariant, Topology, TransportKind,
 };
 
 /// The codecs whose error is small enough for weights.
@@ -191,7 +191,7 @@ pub(crate) const KEYS: &[Key] = &[
     .arm(),
     Key::new(
         "strategy.variant",
-        Kind::Whole(1, 3),
+        Kind::Whole(1, SyncVariant::ALL.len() as u64),
         "1: a tree of the workers and a master of its own; 2: the master is the first worker; 3: as 2, and weights \
          travel, and the centre moves, during forward and backward pass. The weights are the same.",
     )

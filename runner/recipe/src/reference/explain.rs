@@ -125,7 +125,7 @@ fn table_page(page: &mut String, table: &Key) {
     if !keys.is_empty() {
         page.push_str("Keys:\n");
     }
-    list(page, keys.iter().map(|key| (key.name(), first_sentence(key.doc))));
+    list(page, keys.into_iter().map(Entry::of_key));
     if let Some(kind) = lookup::find(&lookup::join(table.path, "kind")) {
         choice_list(page, kind);
     }
@@ -149,7 +149,7 @@ fn choice_page(topic: &str, key: &Key, choice: &Choice) -> String {
             if !keys.is_empty() {
                 page.push_str("\nKeys:\n");
             }
-            list(&mut page, keys.iter().map(|key| (key.name(), first_sentence(key.doc))));
+            list(&mut page, keys.into_iter().map(Entry::of_key));
         }
     }
     page
@@ -163,9 +163,7 @@ fn choice_list(page: &mut String, key: &Key) {
     let _ = writeln!(page, "\nNames of `{}`:", key.path);
     list(
         page,
-        (choices.iter())
-            .filter(|choice| choice.availability == Availability::Now)
-            .map(|choice| (choice.name, choice.doc)),
+        (choices.iter()).filter(|choice| choice.availability == Availability::Now).map(Entry::of_choice),
     );
     let later: Vec<&str> = (choices.iter())
         .filter(|choice| choice.availability == Availability::Later)
@@ -176,9 +174,25 @@ fn choice_list(page: &mut String, key: &Key) {
     }
 }
 
-fn list<'a>(page: &mut String, rows: impl Iterator<Item = (&'a str, &'a str)> + Clone) {
-    let width = rows.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, doc) in rows {
+/// A line of a list: a name, and words about it.
+struct Entry<'a> {
+    name: &'a str,
+    doc: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    fn of_key(key: &'a Key) -> Self {
+        Self { name: key.name(), doc: first_sentence(key.doc) }
+    }
+
+    fn of_choice(choice: &'a Choice) -> Self {
+        Self { name: choice.name, doc: choice.doc }
+    }
+}
+
+fn list<'a>(page: &mut String, entries: impl Iterator<Item = Entry<'a>> + Clone) {
+    let width = entries.clone().map(|entry| entry.name.len()).max().unwrap_or(0);
+    for Entry { name, doc } in entries {
         let _ = writeln!(page, "  {name:width$}  {doc}");
     }
 }

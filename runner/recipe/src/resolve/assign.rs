@@ -3,20 +3,16 @@
 use crate::keys::lookup::{KeyId, id};
 use crate::node_list::{NodeEntry, Wrong};
 use crate::resolve::inventory::Known;
+use crate::resolve::shared_keys::{COPY_DATA, SERVERS, USED_NODES, WORKERS};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::values::typed_key::{Defaulted, Optional};
+use crate::values::typed_key::Defaulted;
 use crate::{Cluster, Device, HostSettings, Node, Placement, PortRange, Role, Strategy, Tunnel};
 
-pub(crate) const USE: KeyId = id("nodes.use");
-pub(crate) const WORKERS: Optional<u64> = Optional::whole("nodes.workers");
-pub(crate) const THREADS: Optional<u64> = Optional::whole("nodes.threads");
 const SERVER: KeyId = id("nodes.server");
 const DEVICE: KeyId = id("nodes.device");
 const PORTS: KeyId = id("nodes.ports");
-const COPY_DATA: Defaulted<bool> = Defaulted::flag("nodes.copy-data");
 const TUNNEL: Defaulted<Tunnel> = Defaulted::choice("nodes.tunnel");
-pub(crate) const SERVERS: Defaulted<u64> = Defaulted::whole("strategy.servers");
 
 /// More slots than this on one node are a mistake.
 const MOST_SLOTS: u32 = 65_536;
@@ -35,7 +31,7 @@ pub(crate) fn cluster(
         findings.push(
             Finding::new("R107", format!("{workers} workers do not fit on the chosen nodes ({slots} slots)"))
                 .at_option(settings.span(WORKERS), "too many")
-                .at_option(settings.span(USE), format!("{slots} slots"))
+                .at_option(settings.span(USED_NODES), format!("{slots} slots"))
                 .cure(format!(
                     "raise the slots with `nodes.use = [\"local*{workers}\"]`, take fewer workers, or exclude \
                      with `when = \"nodes.workers == {workers}\"`"
@@ -87,8 +83,9 @@ pub(crate) fn slots(settings: &Settings, machine: Known<'_>) -> Option<u32> {
 fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut refused = Vec::new();
-    let mut refuse = |finding: Finding| refused.push(finding.at_option(settings.span(USE), "this list"));
-    for text in settings.list(USE) {
+    let mut refuse =
+        |finding: Finding| refused.push(finding.at_option(settings.span(USED_NODES), "this list"));
+    for text in settings.list(USED_NODES) {
         let entry = match NodeEntry::read(text) {
             Ok(entry) => entry,
             Err(wrong) => {
@@ -105,7 +102,7 @@ fn nodes(settings: &Settings, machine: Known<'_>, findings: &mut Vec<Finding>) -
             }
         }
     }
-    if settings.list(USE).is_empty() {
+    if settings.list(USED_NODES).is_empty() {
         refuse(Finding::new("R014", "`nodes.use` names no machine").cure("write `use = [\"local*2\"]`"));
     }
     if let Some(finding) = machine.machines.outside_of_a_job(&nodes) {
@@ -166,7 +163,7 @@ fn refusal(text: &str, wrong: Wrong) -> Finding {
 pub(crate) fn written(settings: &Settings, machine: Known<'_>) -> Vec<String> {
     if machine.machines.are_queued_for() {
         // Hosts that are still to come have no names.
-        return settings.list(USE).to_vec();
+        return settings.list(USED_NODES).to_vec();
     }
     let nodes = nodes(settings, machine, &mut Vec::new());
     nodes.iter().map(|node| format!("{}*{}", node.name, node.slots)).collect()

@@ -1,6 +1,6 @@
 //! Batches that are too small for batch norm.
 
-use crate::resolve::cell::{GLOBAL_BATCH, WORKER_BATCH};
+use crate::resolve::shared_keys::{GLOBAL_BATCH, WORKER_BATCH};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::{Model, PlacedLayer, RunSpec};

@@ -1,21 +1,11 @@
 //! A cell while it is resolved: its settings, and their problems so far.
 
-use crate::StrategyKind;
 use crate::keys::lookup::KeyId;
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::settings::Settings;
-use crate::values::typed_key::Optional;
 use crate::values::value;
 use std::collections::BTreeMap;
-
-/// The kind of the cell's strategy; [`crate::Strategy::kind`] is the same once the settings are resolved.
-pub(crate) const STRATEGY_KIND: Optional<StrategyKind> = Optional::choice("strategy.kind");
-
-/// Samples per step of all workers together.
-pub(crate) const GLOBAL_BATCH: Optional<u64> = Optional::whole("train.global-batch");
-/// Samples per step of each worker.
-pub(crate) const WORKER_BATCH: Optional<u64> = Optional::whole("train.per-worker-batch");
 
 /// One cell's settings and their problems so far.
 pub(crate) struct Cell<'a> {

@@ -2,7 +2,8 @@
 
 use crate::keys::lookup::KeyId;
 use crate::resolve::cell::Cell;
-use crate::resolve::{collective, compression, emulation, schedule};
+use crate::resolve::shared_keys::CODED_PARAMETERS;
+use crate::resolve::{collective, emulation, schedule};
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
@@ -62,7 +63,7 @@ pub(crate) fn keys() -> impl Iterator<Item = KeyId> {
 /// travels whole, or about encoded weights where only gradients travel.
 pub(crate) fn has_no_effect(kind: StrategyKind, key: KeyId) -> bool {
     let profile = kind.profile();
-    if key == compression::PARAMETERS.into() {
+    if key == CODED_PARAMETERS.into() {
         return profile.sends == Sends::Gradients;
     }
     let whole = !kind.takes_schedule() && schedule::keys().contains(&key);

@@ -1,22 +1,20 @@
 //! Settings of `compression` to its description, and what cannot work about them.
 
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::hybrid::AVERAGED_BY;
-use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::shared_keys::{
+    AVERAGED_BY, CODED_PARAMETERS, COLLECTIVE_KIND, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND,
+};
 use crate::resolve::{collective, custom};
+use crate::spec::compression::NeedsWhole;
 use crate::spec::strategy_kind::{ExchangeThrough, Sends};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
 use crate::{
-    AveragedBy, Codec, CodedSum, Compression, CompressionKind, CustomCodec, Model, Parameter, QuantizeRange,
-    ReduceOrder, StrategyKind,
+    AveragedBy, Codec, CodedSum, Compression, CompressionKind, CustomCodec, MatrixShape, Model, Parameter,
+    QuantizeRange, ReduceOrder, StrategyKind,
 };
 
-pub(crate) const COMPRESSION_KIND: Defaulted<CompressionKind> = Defaulted::choice("compression.kind");
-pub(crate) const PARAMETERS: Defaulted<bool> = Defaulted::flag("compression.parameters");
 pub(crate) const ERROR_FEEDBACK: Defaulted<bool> = Defaulted::flag("compression.error-feedback");
-pub(crate) const RANGE: Defaulted<QuantizeRange> = Defaulted::choice("compression.range");
 const RATIO: Defaulted<f64> = Defaulted::number("compression.ratio");
 const BUCKET: Defaulted<u64> = Defaulted::whole("compression.bucket");
 const LEVELS: Defaulted<u64> = Defaulted::whole("compression.levels");
@@ -28,7 +26,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Compression {
     let Some(codec) = codec(settings) else { return Compression::None };
     // An axis over kinds may bring a codec to weights that was never meant for them.
     let may = codec.route() == CodedSum::EveryHop && kind.profile().sends != Sends::Gradients;
-    let parameters = PARAMETERS.of(settings) && may;
+    let parameters = CODED_PARAMETERS.of(settings) && may;
     Compression::Coded { codec, parameters, error_feedback: ERROR_FEEDBACK.of(settings) }
 }
 
@@ -64,7 +62,7 @@ pub(crate) fn custom_codec(compression: Compression, settings: &Settings) -> Opt
 
 /// Pieces in which a gradient travels: one by default, and where the strategy has no such key.
 pub(crate) fn pieces(settings: &Settings) -> u64 {
-    SEGMENTS.of(settings)
+    GRADIENT_SEGMENTS.of(settings)
 }
 
 /// Errors and warnings about a compression.
@@ -130,12 +128,12 @@ fn coded_on_every_hop(kind: StrategyKind, settings: &Settings, codec: Codec) -> 
     {
         return None;
     }
-    let collective = collective::KIND.of(settings);
+    let collective = COLLECTIVE_KIND.of(settings);
     let name = codec.name();
     Some(
         Finding::new("R151", format!("the collective `{collective}` would encode partial sums with `{name}`"))
             .at_option(settings.span(COMPRESSION_KIND), "loses much, and is not linear")
-            .at_option(settings.span(collective::KIND), "encodes a sum anew on every hop")
+            .at_option(settings.span(COLLECTIVE_KIND), "encodes a sum anew on every hop")
             .note("the errors of all hops add up, and error feedback remembers those of gradients only")
             .cure(
                 "take `communication.collective = \"all-gather\"`, which encodes each gradient once, or `star`, or \
@@ -156,15 +154,18 @@ fn projected_before_nothing(kind: StrategyKind, settings: &Settings, codec: Code
         );
     }
     let pieces = pieces(settings);
-    (pieces > 1 && codec.factors_matrices()).then(|| {
-        Finding::new(
-            "R154",
-            format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),
-        )
-        .at_option(settings.span(SEGMENTS), "pieces end inside matrices")
-        .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
-        .cure("leave `gradient-segments` out")
-    })
+    match codec.needs_whole() {
+        NeedsWhole::Factors if pieces > 1 => Some(
+            Finding::new(
+                "R154",
+                format!("`{name}` factors whole matrices, and gradients travel in {pieces} pieces"),
+            )
+            .at_option(settings.span(GRADIENT_SEGMENTS), "pieces end inside matrices")
+            .at_option(settings.span(COMPRESSION_KIND), "needs them whole")
+            .cure("leave `gradient-segments` out"),
+        ),
+        NeedsWhole::Factors | NeedsWhole::Nothing | NeedsWhole::Range | NeedsWhole::Projection => None,
+    }
 }
 
 /// Factors that are no smaller than the matrices they replace.
@@ -174,9 +175,7 @@ pub(crate) fn nothing_to_factor(
     model: &Model,
 ) -> Option<Finding> {
     let Compression::Coded { codec: Codec::Powersgd { rank }, .. } = compression else { return None };
-    let shapes = || model.tensors().filter_map(Parameter::matrix);
-    // The largest rank at which a matrix is smaller in factors.
-    let most = shapes().map(|(m, n)| (m * n).saturating_sub(1) / (m + n).max(1)).max().unwrap_or(0);
+    let most = model.tensors().filter_map(Parameter::matrix).map(most_factored).max().unwrap_or(0);
     (rank as usize > most).then(|| {
         Finding::new("R155", format!("at rank {rank}, `powersgd` factors no matrix of the model"))
             .at_option(
@@ -188,6 +187,11 @@ pub(crate) fn nothing_to_factor(
                 _ => format!("take a rank of at most {most}, or another codec"),
             })
     })
+}
+
+/// The largest rank at which the factors of a matrix are smaller than itself.
+fn most_factored(MatrixShape { rows, columns }: MatrixShape) -> usize {
+    (rows * columns).saturating_sub(1) / (rows + columns).max(1)
 }
 
 /// Error feedback needs a codec whose error is smaller than the vector.
@@ -254,12 +258,12 @@ mod tests {
         };
         let quantize8 = CompressionKind::Quantize8;
         assert!(refused(StrategyKind::LocalSgd, quantize8, &[]));
-        assert!(!refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS]));
-        assert!(refused(StrategyKind::LocalSgd, quantize8, &[PARAMETERS, ERROR_FEEDBACK]));
+        assert!(!refused(StrategyKind::LocalSgd, quantize8, &[CODED_PARAMETERS]));
+        assert!(refused(StrategyKind::LocalSgd, quantize8, &[CODED_PARAMETERS, ERROR_FEEDBACK]));
         assert!(!refused(StrategyKind::LocalSgd, CompressionKind::None, &[ERROR_FEEDBACK]));
         for kind in kinds(ExchangeThrough::Neighbours).chain(kinds(ExchangeThrough::Centre)) {
             assert!(refused(kind, CompressionKind::Fp16, &[]), "{kind}");
-            assert!(!refused(kind, CompressionKind::Fp16, &[PARAMETERS]), "{kind}");
+            assert!(!refused(kind, CompressionKind::Fp16, &[CODED_PARAMETERS]), "{kind}");
         }
         assert!(!refused(StrategyKind::PsSync, quantize8, &[ERROR_FEEDBACK]));
         assert!(!refused(StrategyKind::DSync, quantize8, &[]));
@@ -272,7 +276,7 @@ mod tests {
         flags: &[Defaulted<bool>],
     ) -> Vec<&'static str> {
         let mut settings = settings(compression, flags);
-        settings.put(collective::KIND, Leaf::name(collective.name()));
+        settings.put(COLLECTIVE_KIND, Leaf::name(collective.name()));
         findings(kind, &settings).iter().map(|finding| finding.code).collect()
     }
 
@@ -309,12 +313,12 @@ mod tests {
     #[test]
     fn settings_that_make_no_difference_are_left_out() {
         use StrategyKind::{DSync, LocalSgd, PipeSgd, PsSync};
-        let fp16 = settings(CompressionKind::Fp16, &[PARAMETERS]);
+        let fp16 = settings(CompressionKind::Fp16, &[CODED_PARAMETERS]);
         let parameters = |kind| match read(kind, &fp16) {
             Compression::Coded { codec: Codec::Fp16, parameters, error_feedback: false } => parameters,
             other => panic!("{other:?}"),
         };
         assert_eq!([DSync, PipeSgd, PsSync, LocalSgd].map(parameters), [false, false, true, true]);
-        assert_eq!(read(PsSync, &settings(CompressionKind::None, &[PARAMETERS])), Compression::None);
+        assert_eq!(read(PsSync, &settings(CompressionKind::None, &[CODED_PARAMETERS])), Compression::None);
     }
 }

@@ -13,8 +13,10 @@ pub(crate) struct Custom {
     numbers: KeyId,
     /// Noun for it in problems: `strategy`.
     noun: &'static str,
-    /// A name and a number, for examples.
-    example: (&'static str, &'static str),
+    /// A name, for examples.
+    name_example: &'static str,
+    /// One of its numbers, for examples.
+    number_example: &'static str,
 }
 
 /// The strategy of another crate.
@@ -22,7 +24,8 @@ pub(crate) const STRATEGY: Custom = Custom {
     name: id("strategy.custom"),
     numbers: id("strategy.settings"),
     noun: "strategy",
-    example: ("lazy-sgd", "period = 4"),
+    name_example: "lazy-sgd",
+    number_example: "period = 4",
 };
 
 /// The codec of another crate.
@@ -30,7 +33,8 @@ pub(crate) const CODEC: Custom = Custom {
     name: id("compression.custom"),
     numbers: id("compression.settings"),
     noun: "codec",
-    example: ("powers-of-two", "least = -40"),
+    name_example: "powers-of-two",
+    number_example: "least = -40",
 };
 
 /// The strategy that the settings describe, without the numbers that cannot be read.
@@ -61,11 +65,11 @@ impl Custom {
 
     /// Problem of the settings, if there is one; `kind` is the place of the `kind` that asks for them.
     pub(crate) fn findings(&self, settings: &Settings, kind: Option<Span>) -> Option<Finding> {
-        let Self { noun, example: (name, setting), .. } = self;
+        let Self { noun, name_example, number_example, .. } = self;
         if settings.text(self.name).is_empty() {
             let finding = Finding::new("R134", format!("a custom {noun} needs its name"));
             return Some(finding.at_option(kind, "of another crate").cure(format!(
-                "write `custom = \"{name}\"`, with the name under which your `bakeoff-worker` registers it"
+                "write `custom = \"{name_example}\"`, with the name under which your `bakeoff-worker` registers it"
             )));
         }
         let Some(wrong) = settings.list(self.numbers).iter().find(|text| number(text).is_none()) else {
@@ -74,7 +78,7 @@ impl Custom {
         Some(
             Finding::new("R134", format!("`{wrong}` is not a setting of a custom {noun}"))
                 .at_option(settings.span(self.numbers), "each is `name = number`")
-                .cure(format!("write `settings = [\"{setting}\"]`, for example")),
+                .cure(format!("write `settings = [\"{number_example}\"]`, for example")),
         )
     }
 

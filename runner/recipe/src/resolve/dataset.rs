@@ -1,32 +1,26 @@
 //! Settings of `dataset` to its description; of a user's arrays, pictures or text, that is also what they are.
 
 use crate::files::{ArrayProblem, Files};
-use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::Cell;
 use crate::resolve::labelled_text::LabelledTexts;
 use crate::resolve::pictures::{self, PictureFolders};
+use crate::resolve::shared_keys::{CONTEXT, DATASET_KIND, DATASET_PATH, TOKENS, TRAIN_SAMPLES, VALIDATION};
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
 use crate::values::value;
 use crate::{
-    ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source, TextProfile, TextSize,
-    TextTokens,
+    ArrayProfile, Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source, Targets, TextProfile,
+    TextSize,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) const KIND: Defaulted<DatasetKind> = Defaulted::choice("dataset.kind");
-pub(crate) const PATH: KeyId = id("dataset.path");
-pub(crate) const TRAIN_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.train");
 const TEST_SAMPLES: Defaulted<u64> = Defaulted::whole("dataset.test");
 const SEED: Defaulted<u64> = Defaulted::whole("dataset.seed");
-pub(crate) const CONTEXT: Defaulted<u64> = Defaulted::whole("dataset.context");
-pub(crate) const TOKENS: Defaulted<TextTokens> = Defaulted::choice("dataset.tokens");
 const TEST_SHARE: Defaulted<f64> = Defaulted::number("dataset.test-share");
 const PARTITION: Defaulted<PartitionKind> = Defaulted::choice("dataset.partition.kind");
 const ALPHA: Defaulted<f64> = Defaulted::number("dataset.partition.alpha");
 const SAMPLING: Defaulted<Sampling> = Defaulted::choice("dataset.sampling");
-pub(crate) const VALIDATION: Defaulted<f64> = Defaulted::number("dataset.validation");
 
 /// How the arrays of a folder are looked at.
 type Describe = fn(&dyn Files, &Path) -> Result<ArrayProfile, Vec<ArrayProblem>>;
@@ -54,15 +48,15 @@ impl<'a> Folders<'a> {
 
     /// The arrays that a cell names, or what stands for them where they cannot be used.
     fn arrays(&mut self, cell: &mut Cell<'_>, path: &Path, of: Describe) -> ArrayProfile {
-        let Some(span) = cell.settings.given(PATH).map(|leaf| leaf.span) else {
-            cell.miss(PATH, ": your own arrays are in a folder of yours");
+        let Some(span) = cell.settings.given(DATASET_PATH).map(|leaf| leaf.span) else {
+            cell.miss(DATASET_PATH, ": your own arrays are in a folder of yours");
             return ArrayProfile::UNKNOWN;
         };
-        let kind = KIND.of(cell.settings).name();
+        let kind = DATASET_KIND.of(cell.settings).name();
         let found = self.seen.entry((path.to_owned(), kind)).or_insert_with(|| of(self.files, path));
         match found {
             Ok(profile) => {
-                let here = span.or(cell.settings.span(KIND));
+                let here = span.or(cell.settings.span(DATASET_KIND));
                 cell.findings.extend((profile.classes > profile.train).then(|| {
                     let classes = profile.classes;
                     let train = profile.train;
@@ -78,7 +72,7 @@ impl<'a> Folders<'a> {
             Err(problems) => {
                 cell.findings.extend(problems.iter().map(|problem| {
                     Finding::new("R023", problem.reason.clone())
-                        .at_option(span.or(cell.settings.span(KIND)), "this folder")
+                        .at_option(span.or(cell.settings.span(DATASET_KIND)), "this folder")
                         .note(value::more("R023"))
                         .cure(problem.cure.clone())
                 }));
@@ -90,8 +84,8 @@ impl<'a> Folders<'a> {
     /// The text that a cell names, or what stands for it where it cannot be used.
     fn text(&mut self, cell: &mut Cell<'_>, path: &Path) -> TextProfile {
         let settings = cell.settings;
-        let Some(span) = settings.given(PATH).map(|leaf| leaf.span) else {
-            cell.miss(PATH, ": your own text is a file of yours");
+        let Some(span) = settings.given(DATASET_PATH).map(|leaf| leaf.span) else {
+            cell.miss(DATASET_PATH, ": your own text is a file of yours");
             return TextProfile::UNKNOWN;
         };
         let unit = TOKENS.of(settings);
@@ -109,7 +103,7 @@ impl<'a> Folders<'a> {
         cut.unwrap_or_else(|ArrayProblem { reason, cure }| {
             cell.findings.push(
                 Finding::new("R180", reason)
-                    .at_option(span.or(settings.span(KIND)), "this text")
+                    .at_option(span.or(settings.span(DATASET_KIND)), "this text")
                     .note(value::more("R180"))
                     .cure(cure),
             );
@@ -138,20 +132,22 @@ fn not_cut(size: TextSize, context: u32) -> ArrayProblem {
 
 /// Parts by class, where no sample has a class.
 fn without_classes(cell: &Cell<'_>, source: &Source, partition: &Partition) -> Option<Finding> {
-    let unequal = matches!(partition, Partition::Dirichlet { .. });
-    (unequal && matches!(source, Source::TextLines { .. })).then(|| {
-        Finding::new("R182", "the windows of a text have no classes that could be spread unevenly")
-            .at_option(cell.settings.span(PARTITION), "spreads classes")
-            .at_option(cell.settings.span(KIND), "a text")
-            .cure("take `kind = \"sharded\"`, or `shared`")
-    })
+    match (partition, source.profile().targets) {
+        (Partition::Dirichlet { .. }, Targets::NextTokens) => Some(
+            Finding::new("R182", "the windows of a text have no classes that could be spread unevenly")
+                .at_option(cell.settings.span(PARTITION), "spreads classes")
+                .at_option(cell.settings.span(DATASET_KIND), "a text")
+                .cure("take `kind = \"sharded\"`, or `shared`"),
+        ),
+        (Partition::Dirichlet { .. }, Targets::Class) | (Partition::Shared | Partition::Sharded, _) => None,
+    }
 }
 
 /// The data set that the settings describe. Its path was set before, where the recipe gives none and there is a usual one.
 pub(crate) fn read(cell: &mut Cell<'_>, folders: &mut Folders<'_>) -> Dataset {
     let settings = cell.settings;
-    let path = settings.path(PATH).cloned().unwrap_or_default();
-    let source = match KIND.of(settings) {
+    let path = settings.path(DATASET_PATH).cloned().unwrap_or_default();
+    let source = match DATASET_KIND.of(settings) {
         DatasetKind::Mnist => Source::Mnist { path },
         DatasetKind::FashionMnist => Source::FashionMnist { path },
         DatasetKind::Cifar10 => Source::Cifar10 { path },

@@ -1,17 +1,14 @@
 //! Settings of elastic strategies to their descriptions, and what cannot work about them.
 
 use crate::resolve::optimizer::learning_rate;
+use crate::resolve::shared_keys::{MOVING_RATE, RHO};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::values::typed_key::{Defaulted, Optional};
+use crate::values::typed_key::Defaulted;
 use crate::{MovingRate, StepPace, Strategy, SyncVariant, Training};
 
-pub(crate) const RHO: Optional<f64> = Optional::number("strategy.rho");
-pub(crate) const MOVING_RATE: Optional<f64> = Optional::number("strategy.moving-rate");
-pub(crate) const OVERLAP: Defaulted<bool> = Defaulted::flag("strategy.overlap");
 const VARIANT: Defaulted<u64> = Defaulted::whole("strategy.variant");
-pub(crate) const LOOK_AHEAD: Defaulted<bool> = Defaulted::flag("strategy.look-ahead");
 
 /// p * a as its authors take it: Zhang, Choromanska and `LeCun`, "Deep learning with Elastic Averaging SGD", NIPS 2015.
 const ALL_TOGETHER: f32 = 0.9;
@@ -28,13 +25,11 @@ pub(crate) fn moving_rate(settings: &Settings) -> MovingRate {
     }
 }
 
-/// The variant of `easgd-sync`; the table takes 1 to 3.
+/// The variant of `easgd-sync`.
 pub(crate) fn variant(settings: &Settings) -> SyncVariant {
-    match VARIANT.of(settings) {
-        1 => SyncVariant::Master,
-        2 => SyncVariant::FirstWorker,
-        _ => SyncVariant::Overlapped,
-    }
+    let number = VARIANT.of(settings);
+    SyncVariant::of(number)
+        .unwrap_or_else(|| unreachable!("the table takes the numbers of variants, not {number}"))
 }
 
 /// Problem of an elastic strategy's moving rate, if there is one.

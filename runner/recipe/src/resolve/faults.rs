@@ -1,18 +1,16 @@
 //! Settings of `faults` to what goes wrong with which rank, and what cannot work about it.
 
 use crate::keys::lookup::{KeyId, id};
+use crate::resolve::shared_keys::RUN_TIMEOUT;
 use crate::resolve::{links, training};
 use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
 use crate::values::leaf::Typed;
 use crate::values::settings::Settings;
-use crate::values::typed_key::Optional;
 use crate::{Cluster, FaultAction, PlannedFault, Role, RunSpec, StepPace};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 const FAULTS: KeyId = id("faults");
-const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout");
 
 /// The faults of each rank, in the order of the recipe.
 pub(crate) fn read(settings: &Settings, cluster: &Cluster) -> Vec<PlannedFault> {

@@ -1,7 +1,7 @@
 //! Cures for a named model that does not fit the data: larger samples, or a model that fits.
 
 use crate::spec::architecture::{self, Sizes};
-use crate::{DatasetKind, DatasetProfile, ModelKind, Shape};
+use crate::{DatasetProfile, ModelKind, Shape, ShapedBy};
 
 /// The longest side of an image, in pixels, and the longest text, in tokens, that are tried.
 const LONGEST: usize = 512;
@@ -10,13 +10,8 @@ const LONGEST: usize = 512;
 const MOST_NAMES: usize = 5;
 
 /// Change that makes a named model fit, or models that do; `None` if nothing is known that does.
-pub(crate) fn cure(
-    kind: ModelKind,
-    sizes: Sizes,
-    dataset: DatasetKind,
-    data: DatasetProfile,
-) -> Option<String> {
-    let larger = larger_samples(kind, sizes, dataset, data);
+pub(crate) fn cure(kind: ModelKind, sizes: Sizes, data: DatasetProfile) -> Option<String> {
+    let larger = larger_samples(kind, sizes, data);
     let other = fitting_models(kind, sizes, data);
     match (larger, other) {
         (Some(larger), Some(other)) => Some(format!("{larger}, or {other}")),
@@ -25,24 +20,22 @@ pub(crate) fn cure(
 }
 
 /// The key that makes samples large enough for a model, where they only have to be larger.
-fn larger_samples(
-    kind: ModelKind,
-    sizes: Sizes,
-    dataset: DatasetKind,
-    data: DatasetProfile,
-) -> Option<String> {
+fn larger_samples(kind: ModelKind, sizes: Sizes, data: DatasetProfile) -> Option<String> {
     let layers = architecture::layers(kind, sizes, data.classes)?;
     let fits = |input| architecture::place(kind, &layers, DatasetProfile { input, ..data }).1.is_none();
-    match (data.input, dataset) {
-        (Shape::Image(channels, ..), DatasetKind::ImageFolder) => {
+    match (data.shaped_by, data.input) {
+        (ShapedBy::Crop, Shape::Image(channels, ..)) => {
             let least = (1..=LONGEST).find(|side| fits(Shape::Image(channels, *side, *side)))?;
             Some(format!("set `dataset.crop`, and with it `dataset.resize`, to {least} or more"))
         }
-        (Shape::Tokens(_, vocabulary), DatasetKind::Text | DatasetKind::TextLines) => {
+        (ShapedBy::Context, Shape::Tokens(_, vocabulary)) => {
             let least = (1..=LONGEST).find(|length| fits(Shape::Tokens(*length, vocabulary)))?;
             Some(format!("set `dataset.context` to {least} or more"))
         }
-        (_, _) => None,
+        // No key changes the others, nor makes anything else of pictures and texts.
+        (ShapedBy::Kind | ShapedBy::Arrays, _)
+        | (ShapedBy::Crop, Shape::Flat(_) | Shape::Tokens(..) | Shape::Sequence(..))
+        | (ShapedBy::Context, Shape::Flat(_) | Shape::Image(..) | Shape::Sequence(..)) => None,
     }
 }
 

@@ -1,8 +1,6 @@
 //! Problems of the graph of a strategy without a centre.
 
-use crate::resolve::assign::{USE, WORKERS};
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::strategy::TOPOLOGY;
+use crate::resolve::shared_keys::{STRATEGY_KIND, TOPOLOGY, USED_NODES, WORKERS};
 use crate::spec::graph_words::Neighbours;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
@@ -27,7 +25,7 @@ pub(crate) fn findings(settings: &Settings, strategy: &Strategy, workers: u32) -
         Finding::new("R131", format!("an exponential graph over {workers} workers has no two parts"))
             .at_option(settings.span(TOPOLOGY), "joins equal parities of an odd number")
             .at_option(settings.span(STRATEGY_KIND), "even ranks send, odd ones receive")
-            .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
+            .at_option(settings.span(WORKERS).or(settings.span(USED_NODES)), "the workers")
             .cure(if pairs {
                 "take an even number of workers, `topology = \"ring\"` or `topology = \"complete\"`"
             } else {

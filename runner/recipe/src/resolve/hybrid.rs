@@ -1,24 +1,18 @@
 //! Settings of hybrid data and model parallelism, and what cannot work about them.
 
-use crate::resolve::assign::{SERVERS, USE, WORKERS};
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::compression::{COMPRESSION_KIND, RANGE};
-use crate::resolve::model::{KIND as MODEL_KIND, LAYERS};
-use crate::resolve::optimizer::CLIP;
-use crate::resolve::training::ACCUMULATE;
+use crate::resolve::shared_keys::{
+    ACCUMULATE, AVERAGE_EVERY, AVERAGED_BY, CLIP, COMPRESSION_KIND, MODEL_KIND, MODEL_LAYERS, MP, RANGE,
+    SERVERS, STRATEGY_KIND, USED_NODES, WORKERS,
+};
+use crate::spec::compression::NeedsWhole;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::values::typed_key::{Defaulted, Optional};
-use crate::{
-    AveragedBy, Codec, CodedSum, Compression, FcUpdate, Layer, Model, ModuloScheme, RunSpec, Strategy,
-};
+use crate::values::typed_key::Defaulted;
+use crate::{AveragedBy, Compression, FcUpdate, Layer, Model, ModuloScheme, RunSpec, Strategy};
 
-pub(crate) const MP: Defaulted<u64> = Defaulted::whole("strategy.mp");
 const SCHEME: Defaulted<ModuloScheme> = Defaulted::choice("strategy.scheme");
 const FC_UPDATE: Defaulted<FcUpdate> = Defaulted::choice("strategy.fc-update");
-pub(crate) const AVERAGE_EVERY: Optional<u64> = Optional::whole("strategy.average-every");
 const LEAST_CCR: Defaulted<f64> = Defaulted::number("strategy.least-ccr");
-pub(crate) const AVERAGED_BY: Defaulted<AveragedBy> = Defaulted::choice("strategy.averaged-by");
 
 /// The strategy that the settings describe.
 pub(crate) fn read(settings: &Settings) -> Strategy {
@@ -83,7 +77,7 @@ fn uneven_groups(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding
             (1..=workers).filter(|size| workers.is_multiple_of(*size)).map(|size| size.to_string()).collect();
         Finding::new("R136", format!("{workers} workers cannot be divided into groups of {mp}"))
             .at_option(settings.span(MP), "workers of each group")
-            .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
+            .at_option(settings.span(WORKERS).or(settings.span(USED_NODES)), "the workers")
             .cure(format!("take `mp = {}`, or a multiple of {mp} workers", divisors.join("` or `mp = ")))
     })
 }
@@ -138,12 +132,12 @@ fn micro_batches(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding
 /// A codec that needs the whole gradient, whose parts are on several workers.
 fn coded_parts(settings: &Settings, spec: &RunSpec, mp: u32) -> Option<Finding> {
     let Compression::Coded { codec, .. } = spec.compression else { return None };
-    let (what, span) = match codec {
-        Codec::Quantize8Gradient => ("one range".to_owned(), settings.span(RANGE)),
-        _ if codec.route() == CodedSum::Projected => {
+    let (what, span) = match codec.needs_whole() {
+        NeedsWhole::Nothing => return None,
+        NeedsWhole::Range => ("one range".to_owned(), settings.span(RANGE)),
+        NeedsWhole::Projection | NeedsWhole::Factors => {
             (format!("the projection of `{}`", codec.name()), settings.span(COMPRESSION_KIND))
         }
-        _ => return None,
     };
     Some(
         Finding::new("R140", format!("{what} is for a whole gradient, and groups of {mp} workers split it"))
@@ -186,7 +180,7 @@ fn norm_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
         format!("{} of the model would normalise the rows of a round, not a worker's batch", layer.name);
     Some(
         Finding::new("R149", what)
-            .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "batch norm above split layers")
+            .at_option(settings.span(MODEL_LAYERS).or(settings.span(MODEL_KIND)), "batch norm above split layers")
             .at_option(settings.span(MP), "works on rows of all its workers in rounds")
             .cure("put batch norm below the first layer that is split, or take `mp = 1`; with a higher `least-ccr` fewer layers are split"),
     )
@@ -199,7 +193,7 @@ fn heads_of_rounds(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
     let what = format!("{} of the model has a loss of a worker's batch, not of a round", head.name);
     Some(
         Finding::new("R175", what)
-            .at_option(settings.span(LAYERS).or(settings.span(MODEL_KIND)), "an auxiliary head")
+            .at_option(settings.span(MODEL_LAYERS).or(settings.span(MODEL_KIND)), "an auxiliary head")
             .at_option(settings.span(MP), "works on rows of all its workers in rounds")
             .cure("take `mp = 1`, or the model without its auxiliary heads"),
     )
@@ -217,7 +211,7 @@ fn frozen_below_split(settings: &Settings, spec: &RunSpec) -> Option<Finding> {
     Some(
         Finding::new("R176", what)
             .at_option(
-                settings.span(LAYERS).or(settings.span(MODEL_KIND)),
+                settings.span(MODEL_LAYERS).or(settings.span(MODEL_KIND)),
                 "frozen layers below the first one that is split",
             )
             .at_option(settings.span(MP), "workers of each group")

@@ -3,8 +3,7 @@
 use crate::keys::key::{Kind, Reach};
 use crate::keys::lookup::KeyId;
 use crate::keys::table::KEYS;
-use crate::resolve::hybrid::AVERAGED_BY;
-use crate::resolve::strategy::{PERIOD, SERVE};
+use crate::resolve::shared_keys::{AVERAGED_BY, PERIOD, SERVE};
 use crate::resolve::{collective, communication};
 use crate::values::check::OPTIONAL;
 use crate::values::leaf::Leaf;

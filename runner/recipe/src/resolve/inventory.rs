@@ -2,9 +2,8 @@
 
 use crate::files::{Files, Machine};
 use crate::keys::key::Range;
-use crate::keys::lookup::{KeyId, id};
 use crate::node_list;
-use crate::resolve::assign::WORKERS;
+use crate::resolve::shared_keys::{INVENTORY, WORKERS};
 use crate::text::finding::Finding;
 use crate::text::turning::turns_text;
 use crate::values::settings::Settings;
@@ -15,8 +14,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-pub(crate) const INVENTORY: KeyId = id("nodes.inventory");
 
 /// A machine of an inventory, as its table says.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -186,10 +183,9 @@ impl<'a> Machines<'a> {
 
     fn group(&self, group: &str, slots: Option<u32>, settings: &Settings) -> Result<Vec<Node>, Finding> {
         let Ok(hosts) = self.inventory(settings) else { return Ok(Vec::new()) };
-        let inside = |table: &&HostTable| table.groups.iter().any(|name| name == group);
         let nodes: Vec<Node> = hosts
             .iter()
-            .filter(|(_, table)| inside(table))
+            .filter(|(_, table)| table.groups.iter().any(|name| name == group))
             .map(|(name, table)| table.node(name, slots))
             .collect();
         if !nodes.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::files::{ArrayProblem, Files};
 use crate::resolve::cell::Cell;
-use crate::resolve::dataset::{CONTEXT, KIND, PATH, TOKENS};
+use crate::resolve::shared_keys::{CONTEXT, DATASET_KIND, DATASET_PATH, TOKENS};
 use crate::text::finding::Finding;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::values::value;
@@ -33,9 +33,9 @@ impl<'a> LabelledTexts<'a> {
             unit: TOKENS.of(settings),
             most: VOCABULARY.of(settings) as u32,
         };
-        let named = settings.given(PATH).map(|leaf| leaf.span);
+        let named = settings.given(DATASET_PATH).map(|leaf| leaf.span);
         if named.is_none() {
-            cell.miss(PATH, ": your own texts are in a folder of yours");
+            cell.miss(DATASET_PATH, ": your own texts are in a folder of yours");
         }
         if header.is_none() {
             cell.miss(HEADER, ": nothing in a file says whether its first line names the columns");
@@ -49,7 +49,7 @@ impl<'a> LabelledTexts<'a> {
                 found.clone().unwrap_or_else(|ArrayProblem { reason, cure }| {
                     cell.findings.push(
                         Finding::new("R184", reason)
-                            .at_option(span.or(settings.span(KIND)), "this folder")
+                            .at_option(span.or(settings.span(DATASET_KIND)), "this folder")
                             .note(value::more("R184"))
                             .cure(cure),
                     );

@@ -1,14 +1,11 @@
 //! Problems of links that a recipe lets drop.
 
+use crate::resolve::shared_keys::RUN_TIMEOUT;
 use crate::text::finding::Finding;
 use crate::values::fault::{FaultSetting, Stricken};
 use crate::values::settings::Settings;
-use crate::values::typed_key::Optional;
 use crate::{LONGEST_WAIT, RunSpec, UsedLinks};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-const RUN_TIMEOUT: Optional<Duration> = Optional::duration("limits.run-timeout");
 
 /// Problems of the dropped links among the faults of a run.
 pub(crate) fn findings(settings: &Settings, written: &[FaultSetting], spec: &RunSpec) -> Vec<Finding> {

@@ -1,7 +1,8 @@
 //! Settings of `train.lr-schedule` to its description.
 
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::cell::{Cell, GLOBAL_BATCH, WORKER_BATCH};
+use crate::resolve::cell::Cell;
+use crate::resolve::shared_keys::{GLOBAL_BATCH, WORKER_BATCH};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};

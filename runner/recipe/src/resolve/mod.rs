@@ -30,5 +30,6 @@ pub(crate) mod prices;
 pub(crate) mod quantize_range;
 pub(crate) mod resolver;
 pub(crate) mod schedule;
+pub(crate) mod shared_keys;
 pub(crate) mod strategy;
 pub(crate) mod training;

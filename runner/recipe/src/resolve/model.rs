@@ -2,10 +2,9 @@
 
 use crate::files::Files;
 use crate::keys::lookup::{KeyId, id};
-use crate::resolve::assign::USE;
 use crate::resolve::cell::Cell;
-use crate::resolve::dataset::KIND as DATASET_KIND;
 use crate::resolve::fitting;
+use crate::resolve::shared_keys::{DATASET_KIND, MODEL_KIND, MODEL_LAYERS, USED_NODES};
 use crate::spec::architecture::{self, DropoutRate, GptSizes, Misfit, Sizes, TextCnnSizes};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -19,13 +18,11 @@ use crate::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub(crate) const KIND: Defaulted<ModelKind> = Defaulted::choice("model.kind");
 const INIT: Defaulted<Init> = Defaulted::choice("model.init");
 const DEPTH: Defaulted<u64> = Defaulted::whole("model.depth");
 const HEADS: Defaulted<u64> = Defaulted::whole("model.heads");
 const WIDTH: Defaulted<u64> = Defaulted::whole("model.width");
 const DROPOUT: Defaulted<f64> = Defaulted::number("model.dropout");
-pub(crate) const LAYERS: KeyId = id("model.layers");
 const FILE: KeyId = id("model.file");
 
 /// Everything that a placed model depends on; cells with equal blueprints share one.
@@ -53,7 +50,7 @@ impl<'a> Models<'a> {
 
     /// The model that a cell's settings describe, as far as it fits.
     pub(crate) fn read(&mut self, cell: &mut Cell<'_>, cluster: &Cluster, source: &Source) -> Model {
-        match KIND.of(cell.settings) {
+        match MODEL_KIND.of(cell.settings) {
             ModelKind::Torchscript => self.file(cell, cluster, source),
             kind @ (ModelKind::Softmax
             | ModelKind::MnistMlp
@@ -79,12 +76,12 @@ impl<'a> Models<'a> {
     fn layers(&mut self, cell: &mut Cell<'_>, kind: ModelKind, source: &Source) -> Model {
         let settings = cell.settings;
         let data = source.profile();
-        let own: &[LayerSetting] = match settings.get(LAYERS).map(|leaf| &leaf.typed) {
+        let own: &[LayerSetting] = match settings.get(MODEL_LAYERS).map(|leaf| &leaf.typed) {
             Some(Typed::Layers(layers)) => layers,
             _ => &[],
         };
         if kind == ModelKind::Sequential && own.is_empty() {
-            cell.miss(LAYERS, " from a sequential model");
+            cell.miss(MODEL_LAYERS, " from a sequential model");
         }
         let width = WIDTH.of(settings) as usize;
         let dropout = DropoutRate::new(DROPOUT.of(settings));
@@ -97,7 +94,7 @@ impl<'a> Models<'a> {
             },
             text_cnn: TextCnnSizes { width, dropout },
         };
-        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(LAYERS), sizes, data };
+        let blueprint = Blueprint { kind: kind.name(), layers: settings.span(MODEL_LAYERS), sizes, data };
         let (model, misfit) = self.placed.entry(blueprint).or_insert_with(|| {
             let layers = architecture::layers(kind, sizes, data.classes)
                 .unwrap_or_else(|| own.iter().map(|setting| setting.layer.clone()).collect());
@@ -107,7 +104,7 @@ impl<'a> Models<'a> {
             cell.findings.extend(if kind == ModelKind::Sequential {
                 own_does_not_fit(cell, misfit, own)
             } else {
-                Some(does_not_fit(cell, misfit, kind, fitting::cure(kind, sizes, source.kind(), data)))
+                Some(does_not_fit(cell, misfit, kind, fitting::cure(kind, sizes, data)))
             });
         }
         Model::Layers(LayeredModel { init: INIT.of(settings), ..model.clone() })
@@ -148,15 +145,7 @@ impl<'a> Models<'a> {
 
 /// Whether the shape of the data is known: that of arrays, pictures or a text that cannot be used is not, nor what fits them.
 fn is_known(source: &Source) -> bool {
-    let own = matches!(
-        source,
-        Source::ImageFolder { .. }
-            | Source::Npy { .. }
-            | Source::Safetensors { .. }
-            | Source::TextLines { .. }
-            | Source::Text { .. }
-    );
-    !own || source.training_samples().is_some()
+    !source.profile().shaped_by.is_in_files() || source.training_samples().is_some()
 }
 
 /// Layers of the recipe's own.
@@ -166,7 +155,7 @@ fn own_does_not_fit(cell: &Cell<'_>, misfit: &Misfit, own: &[LayerSetting]) -> O
     (!own.is_empty()).then(|| {
         let span = own.get(misfit.layer).map(|setting| setting.span);
         Finding::new("R109", title)
-            .at_option(span.or(cell.settings.span(KIND)), "does not fit")
+            .at_option(span.or(cell.settings.span(MODEL_KIND)), "does not fit")
             .at_option(cell.settings.span(DATASET_KIND), "the data")
     })
 }
@@ -175,7 +164,7 @@ fn does_not_fit(cell: &Cell<'_>, misfit: &Misfit, kind: ModelKind, cure: Option<
     let model = kind.name();
     let Misfit { name, reason, .. } = misfit;
     let finding = Finding::new("R109", format!("`{model}` does not fit, in its {name}: {reason}"))
-        .at_option(cell.settings.span(KIND), "does not fit")
+        .at_option(cell.settings.span(MODEL_KIND), "does not fit")
         .at_option(cell.settings.span(DATASET_KIND), "the data");
     match cure {
         Some(cure) => finding.cure(cure),
@@ -189,7 +178,7 @@ fn cannot_train(cell: &Cell<'_>, file: &std::path::Path, reason: &str) -> Findin
     let title =
         if reason.contains(&name) { reason.to_owned() } else { format!("the model file {name}: {reason}") };
     Finding::new("R143", title)
-        .at_option(cell.settings.span(FILE).or(cell.settings.span(KIND)), "this file")
+        .at_option(cell.settings.span(FILE).or(cell.settings.span(MODEL_KIND)), "this file")
         .at_option(cell.settings.span(DATASET_KIND), "the data it is to learn")
         .note(value::more("R143"))
         .cure(
@@ -217,7 +206,7 @@ fn of_tokens(cell: &Cell<'_>, targets: Targets) -> Finding {
         Targets::Class => ("a model file takes numbers, and a text has tokens", "text-cnn"),
     };
     Finding::new("R183", title)
-        .at_option(cell.settings.span(KIND), "a model in a file")
+        .at_option(cell.settings.span(MODEL_KIND), "a model in a file")
         .at_option(cell.settings.span(DATASET_KIND), "a text")
         .cure(format!("take `kind = \"{model}\"`, or a `sequential` model that begins with `embedding`"))
 }
@@ -226,8 +215,8 @@ fn of_tokens(cell: &Cell<'_>, targets: Targets) -> Finding {
 fn elsewhere(cell: &Cell<'_>, cluster: &Cluster) -> Option<Finding> {
     (!cluster.all_local()).then(|| {
         Finding::new("R144", "a model file is read on this machine only".to_owned())
-            .at_option(cell.settings.span(KIND), "a model in a file")
-            .at_option(cell.settings.span(USE), "ranks on other machines")
+            .at_option(cell.settings.span(MODEL_KIND), "a model in a file")
+            .at_option(cell.settings.span(USED_NODES), "ranks on other machines")
             .cure("run all ranks on this machine, as in `use = [\"local*2\"]`, or describe the model by `model.layers`")
     })
 }

@@ -1,8 +1,7 @@
 //! Settings of the optimizer to its description, and the strategies that cannot take it.
 
-use crate::resolve::assign::SERVERS;
-use crate::resolve::cell::{Cell, STRATEGY_KIND};
-use crate::resolve::hybrid::MP;
+use crate::resolve::cell::Cell;
+use crate::resolve::shared_keys::{CLIP, MOMENTUM, MP, SERVERS, STRATEGY_KIND};
 use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::settings::Settings;
@@ -12,14 +11,12 @@ use crate::{OptimizerKind, OptimizerSettings, Strategy, UpdateRule};
 const KIND: Defaulted<OptimizerKind> = Defaulted::choice("train.optimizer.kind");
 const LR: Defaulted<f64> = Defaulted::number("train.optimizer.lr");
 const OWN_LR: Optional<f64> = Optional::number("strategy.lr");
-pub(crate) const MOMENTUM: Defaulted<f64> = Defaulted::number("train.optimizer.momentum");
 const NESTEROV: Defaulted<bool> = Defaulted::flag("train.optimizer.nesterov");
 const WEIGHT_DECAY: Defaulted<f64> = Defaulted::number("train.optimizer.weight-decay");
 const BETA1: Defaulted<f64> = Defaulted::number("train.optimizer.beta1");
 const BETA2: Defaulted<f64> = Defaulted::number("train.optimizer.beta2");
 const EPSILON: Defaulted<f64> = Defaulted::number("train.optimizer.epsilon");
 const TRUST: Defaulted<f64> = Defaulted::number("train.optimizer.trust");
-pub(crate) const CLIP: Optional<f64> = Optional::number("train.optimizer.clip");
 
 /// The optimizer that the settings describe.
 pub(crate) fn read(cell: &mut Cell<'_>) -> OptimizerSettings {

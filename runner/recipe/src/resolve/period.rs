@@ -1,7 +1,7 @@
 //! Periods that are too long for the training.
 
 use crate::Strategy;
-use crate::resolve::strategy::PERIOD;
+use crate::resolve::shared_keys::PERIOD;
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;

@@ -3,7 +3,7 @@
 use crate::files::{ArrayProblem, Files};
 use crate::keys::lookup::{KeyId, id};
 use crate::resolve::cell::Cell;
-use crate::resolve::dataset::{KIND, PATH};
+use crate::resolve::shared_keys::{COPY_DATA, DATASET_KIND, DATASET_PATH, USED_NODES};
 use crate::spec::family::Family;
 use crate::text::finding::Finding;
 use crate::values::typed_key::Defaulted;
@@ -16,8 +16,6 @@ use std::path::{Path, PathBuf};
 
 const RESIZE: Defaulted<u64> = Defaulted::whole("dataset.resize");
 const CROP: Defaulted<u64> = Defaulted::whole("dataset.crop");
-const USE: KeyId = id("nodes.use");
-const COPY_DATA: Defaulted<bool> = Defaulted::flag("nodes.copy-data");
 const AUGMENT: KeyId = id("dataset.augment");
 
 /// Folders of pictures, each looked at once.
@@ -37,8 +35,8 @@ impl PictureFolders {
     }
 
     fn counts(&mut self, cell: &mut Cell<'_>, files: &dyn Files, path: &Path) -> Option<PictureCounts> {
-        let Some(span) = cell.settings.given(PATH).map(|leaf| leaf.span) else {
-            cell.miss(PATH, ": your own pictures are in a folder of yours");
+        let Some(span) = cell.settings.given(DATASET_PATH).map(|leaf| leaf.span) else {
+            cell.miss(DATASET_PATH, ": your own pictures are in a folder of yours");
             return None;
         };
         let found = self.seen.entry(path.to_owned()).or_insert_with(|| files.pictures(path));
@@ -48,7 +46,7 @@ impl PictureFolders {
         };
         cell.findings.extend(problems.iter().map(|problem| {
             Finding::new("R190", problem.reason.clone())
-                .at_option(span.or(cell.settings.span(KIND)), "this folder")
+                .at_option(span.or(cell.settings.span(DATASET_KIND)), "this folder")
                 .note(value::more("R190"))
                 .cure(problem.cure.clone())
         }));
@@ -76,7 +74,7 @@ pub(crate) fn augmentation(cell: &mut Cell<'_>, source: &Source) -> Augmentation
         cell.findings.push(
             Finding::new("R193", "the samples are no images, of which parts could be cut or sides exchanged")
                 .at_option(cell.settings.span(AUGMENT), "changes images")
-                .at_option(cell.settings.span(KIND), "no images")
+                .at_option(cell.settings.span(DATASET_KIND), "no images")
                 .cure(match source.kind() {
                     DatasetKind::Npy | DatasetKind::Safetensors => {
                         "leave out `augment`, or store images as [samples, channels, rows, columns]"
@@ -95,15 +93,14 @@ pub(crate) fn augmentation(cell: &mut Cell<'_>, source: &Source) -> Augmentation
     augment
 }
 
-/// Pictures that would have to be copied to other machines.
+/// Pictures that other machines have to have, although they are not copied there.
 pub(crate) fn copied(cell: &Cell<'_>, dataset: &Dataset, cluster: &Cluster) -> Option<Finding> {
-    let copy = COPY_DATA.of(cell.settings);
-    let pictures = matches!(dataset.source, Source::ImageFolder { .. });
-    (copy && pictures && !cluster.all_local()).then(|| {
+    let asked = COPY_DATA.of(cell.settings) && !cluster.all_local();
+    (asked && !dataset.source.kind().is_copied()).then(|| {
         Finding::new("R192", "a folder of pictures is not copied to other machines")
             .at_option(cell.settings.span(COPY_DATA), "asks for copies")
-            .at_option(cell.settings.span(USE), "ranks on other machines")
-            .at_option(cell.settings.span(KIND), "pictures")
+            .at_option(cell.settings.span(USED_NODES), "ranks on other machines")
+            .at_option(cell.settings.span(DATASET_KIND), "pictures")
             .cure("copy the folder yourself, as by `rsync -a`, to the same path or into `data` of the inventory, and leave out `copy-data`")
     })
 }

@@ -1,14 +1,13 @@
 //! One range of `quantize8` for a whole gradient: strategies that have none, and numbers of workers that leave it no steps.
 
-use crate::resolve::assign::{USE, WORKERS};
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::collective::KIND as COLLECTIVE;
-use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
-use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::shared_keys::{
+    COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND, USED_NODES, WORKERS,
+};
+use crate::resolve::{collective, compression};
 use crate::spec::strategy_kind::Sends;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
-use crate::{Codec, CollectiveKind, Compression, StrategyKind};
+use crate::{Codec, Compression, StrategyKind};
 
 /// Steps on each side of zero: each worker takes one of them for its rounding error.
 const STEPS: u32 = 127;
@@ -40,7 +39,7 @@ fn no_all_reduce(settings: &Settings, kind: StrategyKind) -> Finding {
 
 fn in_pieces(settings: &Settings, pieces: u64) -> Finding {
     Finding::new("R157", format!("a gradient in {pieces} pieces leaves before its largest element is known"))
-        .at_option(settings.span(SEGMENTS), "the first piece leaves during the backward pass")
+        .at_option(settings.span(GRADIENT_SEGMENTS), "the first piece leaves during the backward pass")
         .at_option(settings.span(RANGE), "of the whole gradient")
         .cure("leave `gradient-segments` out, or take `range = \"chunk\"`")
 }
@@ -48,23 +47,7 @@ fn in_pieces(settings: &Settings, pieces: u64) -> Finding {
 /// Whether what error feedback remembers widens the next range by less than what it was: each memory is up to half a
 /// step, and there are 127 - p of these.
 fn settles(settings: &Settings, workers: u32) -> bool {
-    let memories = match COLLECTIVE.of(settings) {
-        // One for each partner, and one more for the result that guests receive.
-        CollectiveKind::RecursiveDoubling => {
-            let rounds = workers.ilog2();
-            let hosts = 1 << rounds;
-            let guests = workers - hosts;
-            hosts * (rounds + u32::from(guests > 0)) + guests
-        }
-        CollectiveKind::Ring
-        | CollectiveKind::PipelinedRing
-        | CollectiveKind::Tree
-        | CollectiveKind::HalvingDoubling
-        | CollectiveKind::Star
-        | CollectiveKind::AllGather
-        | CollectiveKind::Hierarchical => workers,
-    };
-    memories < 2 * (STEPS - workers)
+    collective::of(settings).memories(workers) < 2 * (STEPS - workers)
 }
 
 fn no_steps_left(
@@ -81,7 +64,7 @@ fn no_steps_left(
     };
     Finding::new("R158", format!("one range for a gradient is not enough for {workers} workers"))
         .at_option(settings.span(RANGE), "holds every partial sum")
-        .at_option(settings.span(WORKERS).or(settings.span(USE)), "the workers")
+        .at_option(settings.span(WORKERS).or(settings.span(USED_NODES)), "the workers")
         .at_option(settings.span(COMPRESSION_KIND), "8 bits")
         .note(reason)
         .cure(if error_feedback && workers < STEPS {
@@ -97,17 +80,18 @@ fn no_steps_left(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::compression::{ERROR_FEEDBACK, PARAMETERS};
+    use crate::resolve::compression::ERROR_FEEDBACK;
+    use crate::resolve::shared_keys::{CODED_PARAMETERS, COLLECTIVE_KIND};
     use crate::values::leaf::{Leaf, Typed};
     use crate::values::typed_key::Defaulted;
-    use crate::{CompressionKind, QuantizeRange};
+    use crate::{CollectiveKind, CompressionKind, QuantizeRange};
     use std::sync::Arc;
 
     fn settings(collective: CollectiveKind, flags: &[Defaulted<bool>]) -> Settings {
         let mut settings = Settings::new();
         settings.put(COMPRESSION_KIND, Leaf::name(CompressionKind::Quantize8.name()));
         settings.put(RANGE, Leaf::name(QuantizeRange::Gradient.name()));
-        settings.put(COLLECTIVE, Leaf::name(collective.name()));
+        settings.put(COLLECTIVE_KIND, Leaf::name(collective.name()));
         for flag in flags {
             let typed = Typed::Flag(true);
             settings
@@ -133,7 +117,7 @@ mod tests {
                 assert_eq!(code(&[ERROR_FEEDBACK]), "", "{kind}");
             } else {
                 assert_eq!(code(&[]), "R156", "{kind}");
-                assert_eq!(code(&[PARAMETERS]), "R156", "{kind}");
+                assert_eq!(code(&[CODED_PARAMETERS]), "R156", "{kind}");
             }
         }
     }

@@ -1,16 +1,16 @@
 //! Settings of `communication.schedule` to its description, and what cannot work about it.
 
 use crate::keys::lookup::KeyId;
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::compression::{self, COMPRESSION_KIND, RANGE};
-use crate::resolve::hybrid::AVERAGE_EVERY;
-use crate::resolve::optimizer::CLIP;
-use crate::resolve::strategy::SEGMENTS;
+use crate::resolve::compression;
+use crate::resolve::shared_keys::{
+    AVERAGE_EVERY, CLIP, COMPRESSION_KIND, GRADIENT_SEGMENTS, RANGE, STRATEGY_KIND,
+};
 use crate::resolve::training;
+use crate::spec::compression::NeedsWhole;
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::Defaulted;
-use crate::{Codec, Compression, ExchangeThrough, RunSpec, Schedule, ScheduleKind, Sends, StrategyKind};
+use crate::{Compression, ExchangeThrough, RunSpec, Schedule, ScheduleKind, Sends, StrategyKind};
 
 const KIND: Defaulted<ScheduleKind> = Defaulted::choice("communication.schedule.kind");
 const SIZE: Defaulted<u64> = Defaulted::size("communication.schedule.size");
@@ -69,7 +69,7 @@ fn in_pieces_already(settings: &Settings, schedule: Schedule) -> Option<Finding>
             format!("the schedule `{}` and `gradient-segments` both divide a gradient", schedule.kind()),
         )
         .at_option(settings.span(KIND), "at the ends of layers")
-        .at_option(settings.span(SEGMENTS), format!("into {pieces} pieces"))
+        .at_option(settings.span(GRADIENT_SEGMENTS), format!("into {pieces} pieces"))
         .cure("leave `gradient-segments` out, or take the schedule `single`")
     })
 }
@@ -107,27 +107,18 @@ fn weights_only(settings: &Settings, schedule: Schedule) -> Option<Finding> {
 
 fn needs_whole_gradient(kind: StrategyKind, settings: &Settings, schedule: Schedule) -> Option<Finding> {
     let Compression::Coded { codec, .. } = compression::read(kind, settings) else { return None };
-    let (code, title, place) = match codec {
-        Codec::Powersgd { .. } => (
+    let (code, title, place) = match codec.needs_whole() {
+        NeedsWhole::Nothing | NeedsWhole::Projection => return None,
+        NeedsWhole::Factors => (
             "R154",
             format!("`{}` factors a gradient as a whole", codec.name()),
             settings.span(COMPRESSION_KIND),
         ),
-        Codec::Quantize8Gradient => (
+        NeedsWhole::Range => (
             "R157",
             "a gradient that travels layer by layer leaves before its largest element is known".to_owned(),
             settings.span(RANGE),
         ),
-        Codec::Truncate16
-        | Codec::Quantize8
-        | Codec::Fp16
-        | Codec::Bf16
-        | Codec::TopK { .. }
-        | Codec::RandomK { .. }
-        | Codec::Sign
-        | Codec::Terngrad { .. }
-        | Codec::Qsgd { .. }
-        | Codec::Custom => return None,
     };
     let kind = schedule.kind();
     Some(

@@ -1,27 +1,24 @@
 //! Settings of a strategy to its description, and what cannot work about them.
 
-use crate::resolve::assign::SERVERS;
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::optimizer::{CLIP, MOMENTUM};
-use crate::resolve::training::{EPOCHS, STEPS};
+use crate::resolve::shared_keys::{
+    CLIP, EPOCHS, GRADIENT_SEGMENTS, MOMENTUM, PERIOD, SERVE, SERVERS, STEPS, STRATEGY_KIND, TOPOLOGY,
+};
 use crate::resolve::{custom, elastic, hybrid};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
-use crate::{Averaging, Extent, MixOrder, RunSpec, Serve, Strategy, StrategyKind, Topology};
+use crate::{Averaging, Extent, MixOrder, RunSpec, Strategy, StrategyKind};
 
 const STALENESS_BOUND: Optional<u64> = Optional::whole("strategy.staleness-bound");
-pub(crate) const SERVE: Optional<Serve> = Optional::choice("strategy.serve");
 const OWN_MOMENTUM: Optional<f64> = Optional::number("strategy.momentum");
 const DEPTH: Defaulted<u64> = Defaulted::whole("strategy.depth");
 const WARMUP_EPOCHS: Defaulted<f64> = Defaulted::number("strategy.warmup-epochs");
-pub(crate) const SEGMENTS: Defaulted<u64> = Defaulted::whole("strategy.gradient-segments");
-pub(crate) const PERIOD: Optional<u64> = Optional::whole("strategy.period");
 const SLOW_MOMENTUM: Defaulted<f64> = Defaulted::number("strategy.slow-momentum");
 const SLOW_LR: Defaulted<f64> = Defaulted::number("strategy.slow-lr");
-pub(crate) const TOPOLOGY: Defaulted<Topology> = Defaulted::choice("strategy.topology");
 const ORDER: Defaulted<MixOrder> = Defaulted::choice("strategy.order");
 const AVERAGING: Defaulted<Averaging> = Defaulted::choice("strategy.averaging");
+const OVERLAP: Defaulted<bool> = Defaulted::flag("strategy.overlap");
+const LOOK_AHEAD: Defaulted<bool> = Defaulted::flag("strategy.look-ahead");
 
 /// "Rule of thumb is 0.9 or a similar value": You, Buluc and Demmel, SC17, section 5.1.
 const RULE_OF_THUMB: f64 = 0.9;
@@ -42,7 +39,7 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
         StrategyKind::PipeSgd => Strategy::PipeSgd {
             depth: DEPTH.of(settings) as u32,
             warmup: Extent::Epochs(WARMUP_EPOCHS.of(settings)),
-            segments: SEGMENTS.of(settings) as u32,
+            segments: GRADIENT_SEGMENTS.of(settings) as u32,
         },
         StrategyKind::LocalSgd => Strategy::LocalSgd { period },
         StrategyKind::Slowmo => Strategy::Slowmo {
@@ -55,15 +52,13 @@ pub(crate) fn read(kind: StrategyKind, settings: &Settings) -> Strategy {
             Strategy::AdPsgd { topology: TOPOLOGY.of(settings), averaging: AVERAGING.of(settings) }
         }
         StrategyKind::Sgp => Strategy::Sgp,
-        StrategyKind::EasgdOriginal => {
-            Strategy::EasgdOriginal { moving_rate, overlap: elastic::OVERLAP.of(settings) }
-        }
+        StrategyKind::EasgdOriginal => Strategy::EasgdOriginal { moving_rate, overlap: OVERLAP.of(settings) },
         StrategyKind::EasgdAsync => Strategy::EasgdAsync { moving_rate, period, serve },
         StrategyKind::MeasgdAsync => Strategy::MeasgdAsync { moving_rate, momentum, period, serve },
         StrategyKind::EasgdHogwild => Strategy::EasgdHogwild { moving_rate, period },
         StrategyKind::EasgdSync => Strategy::EasgdSync { moving_rate, variant: elastic::variant(settings) },
         StrategyKind::Eamsgd => {
-            let look_ahead = elastic::LOOK_AHEAD.of(settings);
+            let look_ahead = LOOK_AHEAD.of(settings);
             Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead }
         }
         StrategyKind::Gmp => hybrid::read(settings),

@@ -1,18 +1,18 @@
 //! Settings of `train` to its description, and what cannot work about batch, length and target.
 
 use crate::keys::lookup::KeyId;
-use crate::resolve::cell::{Cell, GLOBAL_BATCH, STRATEGY_KIND, WORKER_BATCH};
-use crate::resolve::dataset::{KIND as DATASET_KIND, PATH, TRAIN_SAMPLES, VALIDATION};
-use crate::resolve::{assign, checkpoint, lr_schedule, optimizer};
+use crate::resolve::cell::Cell;
+use crate::resolve::shared_keys::{
+    ACCUMULATE, DATASET_KIND, DATASET_PATH, EPOCHS, GLOBAL_BATCH, STEPS, STRATEGY_KIND, TRAIN_SAMPLES,
+    USED_NODES, VALIDATION, WORKER_BATCH, WORKERS,
+};
+use crate::resolve::{checkpoint, lr_schedule, optimizer};
 use crate::text::finding::Finding;
 use crate::values::settings::Settings;
 use crate::values::typed_key::{Defaulted, Optional};
 use crate::{Dataset, DatasetKind, Extent, Metric, RunSpec, Target, TargetMetric, Targets, Training};
 use std::time::Duration;
 
-pub(crate) const EPOCHS: Optional<f64> = Optional::number("train.epochs");
-pub(crate) const STEPS: Optional<u64> = Optional::whole("train.steps");
-pub(crate) const ACCUMULATE: Defaulted<u64> = Defaulted::whole("train.accumulate");
 const EVALUATE: Defaulted<Extent> = Defaulted::extent("train.evaluate");
 const METRIC: Defaulted<TargetMetric> = Defaulted::choice("train.target.metric");
 const AT_LEAST: Optional<f64> = Optional::number("train.target.at-least");
@@ -77,7 +77,7 @@ fn batch(cell: &mut Cell<'_>, workers: u32) -> u32 {
         cell.findings.push(
             Finding::new("R101", format!("a global batch of {batch} cannot be shared by {workers} workers"))
                 .at_option(settings.span(GLOBAL_BATCH), "samples per step of all workers together")
-                .at_option(settings.span(assign::WORKERS).or(settings.span(assign::USE)), "the workers")
+                .at_option(settings.span(WORKERS).or(settings.span(USED_NODES)), "the workers")
                 .cure("take a larger batch or fewer workers"),
         );
     }
@@ -204,7 +204,7 @@ fn check_samples(cell: &mut Cell<'_>, batch: u32, workers: u32, dataset: &Datase
             )
             .at_option(settings.span(GLOBAL_BATCH).or(settings.span(WORKER_BATCH)), "the batch")
             .at_option(
-                settings.span(TRAIN_SAMPLES).or(settings.span(PATH)).or(settings.span(VALIDATION)),
+                settings.span(TRAIN_SAMPLES).or(settings.span(DATASET_PATH)).or(settings.span(VALIDATION)),
                 "the data",
             )
             .cure(format!("take a smaller batch or {more}")),

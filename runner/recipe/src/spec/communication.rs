@@ -97,6 +97,26 @@ impl Collective {
             | Self::Hierarchical { .. } => Adds::InItsOwnOrder,
         }
     }
+
+    /// Vectors that error feedback remembers in all of its ranks together.
+    pub(crate) fn memories(self, workers: u32) -> u32 {
+        match self {
+            // One for each partner, and one more for the result that guests receive.
+            Self::RecursiveDoubling => {
+                let rounds = workers.ilog2();
+                let hosts = 1 << rounds;
+                let guests = workers - hosts;
+                hosts * (rounds + u32::from(guests > 0)) + guests
+            }
+            Self::Ring
+            | Self::PipelinedRing { .. }
+            | Self::Tree
+            | Self::HalvingDoubling
+            | Self::Star
+            | Self::AllGather
+            | Self::Hierarchical { .. } => workers,
+        }
+    }
 }
 
 /// The orders in which a collective can add an element's parts.

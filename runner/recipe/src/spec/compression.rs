@@ -123,6 +123,19 @@ pub enum CodedSum {
     Projected,
 }
 
+/// Part of a codec's work that is on a whole gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NeedsWhole {
+    /// It encodes any vector by itself.
+    Nothing,
+    /// The range of its steps, which the largest element of all sets.
+    Range,
+    /// A projection that all ranks add: of layers as well as of all, but of nothing that only some ranks have.
+    Projection,
+    /// Factors of matrices, which are projections, too; they and the matrices that stay as they are travel together.
+    Factors,
+}
+
 impl Codec {
     /// One of each kind but `custom`, with settings for small vectors.
     pub const ALL: [Self; 10] = [
@@ -170,9 +183,9 @@ impl Codec {
         self.profile().biased
     }
 
-    /// Whether it replaces each matrix of a gradient by factors, and so needs matrices whole.
-    pub fn factors_matrices(self) -> bool {
-        self.profile().factors_matrices
+    /// Part of its work for which it needs a gradient whole.
+    pub(crate) fn needs_whole(self) -> NeedsWhole {
+        self.profile().needs_whole
     }
 
     /// Why a run cannot be continued from a checkpoint with the same bits; `None` if it can.
@@ -185,7 +198,8 @@ impl Codec {
         const ONCE: CodecProfile = CodecProfile::new(CodedSum::Once);
         const PROJECTED: CodecProfile = CodecProfile::new(CodedSum::Projected);
         match self {
-            Self::Truncate16 | Self::Quantize8 | Self::Quantize8Gradient | Self::Fp16 | Self::Bf16 => HOP,
+            Self::Truncate16 | Self::Quantize8 | Self::Fp16 | Self::Bf16 => HOP,
+            Self::Quantize8Gradient => CodecProfile { needs_whole: NeedsWhole::Range, ..HOP },
             Self::TopK { .. } | Self::Sign => CodecProfile { biased: true, ..ONCE },
             Self::Terngrad { .. } | Self::Qsgd { .. } => ONCE,
             // Of a codec of another crate nothing is known here but that it is encoded once.
@@ -193,8 +207,10 @@ impl Codec {
                 not_continued: Some("only the codec itself knows what it remembers from step to step"),
                 ..ONCE
             },
-            Self::RandomK { .. } => PROJECTED,
-            Self::Powersgd { .. } => CodecProfile { biased: true, factors_matrices: true, ..PROJECTED },
+            Self::RandomK { .. } => CodecProfile { needs_whole: NeedsWhole::Projection, ..PROJECTED },
+            Self::Powersgd { .. } => {
+                CodecProfile { biased: true, needs_whole: NeedsWhole::Factors, ..PROJECTED }
+            }
         }
     }
 
@@ -227,13 +243,13 @@ impl Codec {
 struct CodecProfile {
     route: CodedSum,
     biased: bool,
-    factors_matrices: bool,
+    needs_whole: NeedsWhole,
     not_continued: Option<&'static str>,
 }
 
 impl CodecProfile {
     const fn new(route: CodedSum) -> Self {
-        Self { route, biased: false, factors_matrices: false, not_continued: None }
+        Self { route, biased: false, needs_whole: NeedsWhole::Nothing, not_continued: None }
     }
 }
 

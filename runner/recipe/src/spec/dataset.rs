@@ -4,7 +4,7 @@ use crate::Shape;
 use crate::paths::tidy;
 use crate::spec::arrays::ArrayProfile;
 use crate::spec::augment::Augmentation;
-use crate::spec::dataset_profile::{DatasetProfile, Targets};
+use crate::spec::dataset_profile::{DatasetProfile, ShapedBy, Targets};
 use crate::spec::family::family;
 use crate::spec::labelled_text::LabelledTextProfile;
 use crate::spec::pictures::PictureProfile;
@@ -132,6 +132,22 @@ impl DatasetKind {
         Some(files)
     }
 
+    /// Whether `nodes.copy-data` copies it to other machines: it copies single files, and not the thousands of a folder of pictures.
+    pub(crate) const fn is_copied(self) -> bool {
+        match self {
+            Self::ImageFolder => false,
+            Self::Synthetic
+            | Self::Mnist
+            | Self::FashionMnist
+            | Self::Cifar10
+            | Self::Cifar100
+            | Self::Npy
+            | Self::Safetensors
+            | Self::TextLines
+            | Self::Text => true,
+        }
+    }
+
     /// The folder that `bakeoff data fetch` puts its files in, below the folder of all data sets; `None` for one that cannot be
     /// fetched.
     pub const fn fetched_folder(self) -> Option<&'static str> {
@@ -249,15 +265,19 @@ impl Source {
             Self::Cifar100 { .. } => DatasetProfile::of_classes(COLOUR, 100),
             Self::ImageFolder { pictures, .. } => {
                 let side = pictures.crop as usize;
-                DatasetProfile::of_classes(Shape::Image(3, side, side), pictures.classes as usize)
+                let input = Shape::Image(3, side, side);
+                let profile = DatasetProfile::of_classes(input, pictures.classes as usize);
+                DatasetProfile { shaped_by: ShapedBy::Crop, ..profile }
             }
             Self::Npy { arrays, .. } | Self::Safetensors { arrays, .. } => {
-                DatasetProfile::of_classes(arrays.shape, arrays.classes as usize)
+                let profile = DatasetProfile::of_classes(arrays.shape, arrays.classes as usize);
+                DatasetProfile { shaped_by: ShapedBy::Arrays, ..profile }
             }
             Self::TextLines { text, .. } => DatasetProfile {
                 input: Shape::Tokens(text.context as usize, text.vocabulary as usize),
                 classes: text.vocabulary as usize,
                 targets: Targets::NextTokens,
+                shaped_by: ShapedBy::Context,
             },
             Self::Text { texts, .. } => texts.of_samples(),
         }

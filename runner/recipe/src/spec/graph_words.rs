@@ -1,6 +1,6 @@
 //! The graphs of gossip in words, with their spectral gaps.
 
-use crate::{Graph, Strategy, Topology};
+use crate::{Bounds, Graph, Strategy, Topology};
 
 /// With whom a worker of a strategy averages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,11 @@ fn edges(graph: &Graph) -> String {
         1 => "1 edge".to_owned(),
         edges => format!("{edges} edges"),
     };
-    match graph.degrees() {
-        (least, most) if least == most => format!("{edges}, degree {most}"),
-        (least, most) => format!("{edges}, degrees {least} to {most}"),
+    let Bounds { least, most } = graph.degrees();
+    if least == most {
+        format!("{edges}, degree {most}")
+    } else {
+        format!("{edges}, degrees {least} to {most}")
     }
 }
 

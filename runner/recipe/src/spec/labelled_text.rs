@@ -1,6 +1,6 @@
 //! Texts with a label: how they are cut into tokens, and what was found in their files.
 
-use crate::spec::dataset_profile::{DatasetProfile, Targets};
+use crate::spec::dataset_profile::{DatasetProfile, ShapedBy, Targets};
 use crate::spec::layer::Shape;
 use crate::spec::text::TextTokens;
 use schemars::JsonSchema;
@@ -63,6 +63,7 @@ impl LabelledTextProfile {
             input: Shape::Tokens(self.context as usize, self.size.vocabulary as usize),
             classes: self.size.classes as usize,
             targets: Targets::Class,
+            shaped_by: ShapedBy::Context,
         }
     }
 }

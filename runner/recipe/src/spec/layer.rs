@@ -30,6 +30,16 @@ impl Shape {
             Self::Sequence(length, width) => length * width,
         }
     }
+
+    /// As a noun with its article, for sentences about layers: `an image of 3 x 32 x 32`.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Flat(size) => format!("a flat vector of {size}"),
+            Self::Image(channels, rows, columns) => format!("an image of {channels} x {rows} x {columns}"),
+            Self::Tokens(length, vocabulary) => format!("{length} tokens of a vocabulary of {vocabulary}"),
+            Self::Sequence(length, width) => format!("{length} positions of {width} values"),
+        }
+    }
 }
 
 /// `1x28x28`, or `784` for a flat vector; `64 of 256` for 64 tokens of a vocabulary of 256, `64x128` for 64 positions of a text.

@@ -1,7 +1,7 @@
 //! Bytes of what travels, by its compression.
 
 use crate::spec::compression::{Codec, Compression};
-use crate::spec::placed_layer::Parameter;
+use crate::spec::placed_layer::{MatrixShape, Parameter};
 
 /// Bytes of a 32-bit float, of a position, of a scale and of a number of elements.
 const WORD: usize = 4;
@@ -49,7 +49,8 @@ impl Codec {
 /// Elements of the two factors of a matrix, or of a tensor that is not larger than they would be.
 fn factor_elements(tensor: &Parameter, rank: usize) -> usize {
     let whole = tensor.size();
-    tensor.matrix().map_or(whole, |(rows, columns)| whole.min(rank.max(1) * (rows + columns)))
+    let factored = |matrix: MatrixShape| whole.min(rank.max(1) * (matrix.rows + matrix.columns));
+    tensor.matrix().map_or(whole, factored)
 }
 
 impl Compression {

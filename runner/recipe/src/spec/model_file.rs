@@ -9,7 +9,7 @@
 //!     "activations": 10, "flops": 0 } ] }
 //! ```
 
-use crate::spec::architecture::MOST_WEIGHTS;
+use crate::spec::placed_layer::MOST_WEIGHTS;
 use crate::{Parameter, Shape, WeightedLayer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,9 @@ use crate::spec::layer::{Layer, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
+pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
+
 /// A tensor of weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameter {
@@ -14,16 +17,25 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Rows and columns, where it is more than a list: each output's weights are a row.
-    pub fn matrix(&self) -> Option<(usize, usize)> {
+    /// The tensor as a matrix, where it is more than a list: each output's weights are a row.
+    pub fn matrix(&self) -> Option<MatrixShape> {
         let (rows, rest) = self.shape.split_first()?;
-        (!rest.is_empty()).then(|| (*rows, rest.iter().product()))
+        (!rest.is_empty()).then(|| MatrixShape { rows: *rows, columns: rest.iter().product() })
     }
 
     /// Number of weights in the tensor.
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }
+}
+
+/// A tensor as a matrix, a row for each output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixShape {
+    /// One for each output.
+    pub rows: usize,
+    /// Weights of one output.
+    pub columns: usize,
 }
 
 /// A layer in its place: shapes resolved, weights counted.

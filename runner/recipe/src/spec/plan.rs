@@ -1,134 +1,14 @@
 //! The plan that a recipe expands to: arms, cells, runs.
 
+use crate::spec::axis_value::AxisValue;
 use crate::spec::family::family;
+use crate::spec::hex::hex;
+use crate::spec::run_spec::RunSpec;
 use crate::spec::search::Search;
-use crate::{
-    Cluster, Communication, Compression, CustomCodec, Dataset, Emulation, HostSettings, KeyValue, Model,
-    PlannedFault, SharedValues, Strategy, Threads, Training,
-};
-use schemars::JsonSchema;
+use crate::{HostSettings, KeyValue, SharedValues, Threads};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
-
-/// Everything that reaches the workers of a run, and so decides its numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunSpec {
-    /// The model to train.
-    pub model: Model,
-    /// The data, and how the workers share it.
-    pub dataset: Dataset,
-    /// For how long and with which steps.
-    pub train: Training,
-    /// The machines, and the ranks on them.
-    pub cluster: Cluster,
-    /// How the ranks train together.
-    pub strategy: Strategy,
-    /// Collective, schedule of layers, order of sums and transport.
-    pub communication: Communication,
-    /// Codec of the vectors on the wire.
-    pub compression: Compression,
-    /// The codec of another crate, where `compression` is of that kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub custom_codec: Option<CustomCodec>,
-    /// The measurements that are recorded beyond the totals.
-    pub measure: Measure,
-    /// The emulation of network and machine.
-    #[serde(default, skip_serializing_if = "Emulation::is_none")]
-    pub emulation: Emulation,
-    /// Faults that are caused on purpose.
-    // Absent where nothing does, so that earlier runs keep their identity.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<PlannedFault>,
-    /// Who computes with how many threads.
-    #[serde(default)]
-    pub threads: Threads,
-}
-
-impl RunSpec {
-    /// The canonical form: JSON with the fields in their declared order.
-    pub fn canonical(&self) -> String {
-        serde_json::to_string(self).unwrap_or_else(|error| unreachable!("a RunSpec is plain data: {error}"))
-    }
-
-    /// SHA-256 of the canonical form, in hexadecimal.
-    pub fn config_hash(&self) -> String {
-        hex(&Sha256::digest(self.canonical()))
-    }
-}
-
-/// Measurements that are recorded beyond the totals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Measure {
-    /// Number of initial steps whose spans are kept.
-    pub trace_first_steps: u64,
-    /// And for each step whose number is a multiple of this; 0 for none.
-    pub trace_every: u64,
-    /// Whether the weights are hashed after every step instead of at evaluations only.
-    pub hash_every_step: bool,
-    /// Whether the samples of every rank and step are recorded.
-    #[serde(default)]
-    pub samples: bool,
-    /// Which models are kept once a run has ended: the initial one, and of those that the ranks end with these.
-    #[serde(default)]
-    pub models: KeptModels,
-    /// Which steps are kept once the run has ended.
-    // Absent where it says nothing, so that earlier runs keep their identity.
-    #[serde(default, skip_serializing_if = "KeptSteps::is_sampled")]
-    pub steps: KeptSteps,
-}
-
-impl Measure {
-    /// Whether it asks for the spans of more steps than a recipe that does not mention them. Then all of them are kept when the run
-    /// has ended.
-    pub fn traces_more_than_usual(&self) -> bool {
-        self.trace_first_steps > USUAL_FIRST_STEPS || (1..USUAL_TRACE_EVERY).contains(&self.trace_every)
-    }
-}
-
-/// The default of `measure.trace.first-steps`.
-const USUAL_FIRST_STEPS: u64 = 20;
-/// The default of `measure.trace.every`.
-const USUAL_TRACE_EVERY: u64 = 500;
-
-family! {
-    /// When each rank's weights are hashed.
-    pub enum HashTime {
-        Evaluation = "evaluation": "At every evaluation.",
-        Step = "step": "After every step: slower, for debugging.",
-    }
-}
-
-family! {
-    /// Which of the models that the ranks end with are kept.
-    #[derive(Default, Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum KeptModels {
-        #[default]
-        Judged = "judged": "The one that the run is judged by.",
-        All = "all": "That of every rank besides, where workers train models of their own.",
-        None = "none": "None: ten thousand runs of a small model fill a disk otherwise.",
-    }
-}
-
-family! {
-    /// Which steps are kept once a run has ended.
-    #[derive(Default, Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum KeptSteps {
-        #[default]
-        Sampled = "sampled": "Some 500 of each lane, evenly spaced, the 64 slowest of each rank, those with extreme losses, histograms of all, and, of \
-         more than 4096 spans, those that a timeline shows.",
-        All = "all": "Every step and span, in the database and in the event log.",
-    }
-}
-
-impl KeptSteps {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of `serde`")]
-    fn is_sampled(&self) -> bool {
-        *self == Self::Sampled
-    }
-}
 
 /// Everything beside its recipe that decides a run's numbers; the driver fills it in before it asks for identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,30 +178,6 @@ pub struct Cell {
     pub excluded: Option<String>,
 }
 
-/// The value of one axis in one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AxisValue {
-    /// `train.optimizer.lr`.
-    pub path: String,
-    /// The value as the recipe writes it.
-    pub text: String,
-    /// The value where it is a number (a quantity with a unit in its base unit).
-    pub number: Option<f64>,
-}
-
-impl AxisValue {
-    /// The last part of its path, as labels have it: `lr`.
-    pub fn short(&self) -> &str {
-        short_name(&self.path)
-    }
-}
-
-/// The last part of a key's path; of a `kind`, the name of what has it.
-pub(crate) fn short_name(path: &str) -> &str {
-    let named = path.strip_suffix(".kind").unwrap_or(path);
-    named.rsplit_once('.').map_or(named, |(_, last)| last)
-}
-
 /// One cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
@@ -422,13 +278,4 @@ impl Prices {
 
 fn one_point() -> f64 {
     0.01
-}
-
-/// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

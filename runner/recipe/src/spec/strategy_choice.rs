@@ -60,6 +60,23 @@ pub enum SyncVariant {
 }
 
 impl SyncVariant {
+    /// Every variant, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Master, Self::FirstWorker, Self::Overlapped];
+
+    /// The number that `strategy.variant` takes for it.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Master => 1,
+            Self::FirstWorker => 2,
+            Self::Overlapped => 3,
+        }
+    }
+
+    /// The variant of this number.
+    pub fn of(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.number() == number)
+    }
+
     /// Whether a worker holds the centre, and there is no master beside the workers.
     pub fn has_centre_on_a_worker(self) -> bool {
         match self {
@@ -139,5 +156,17 @@ impl AveragedBy {
     /// Whether no other rank takes part.
     pub fn is_workers(&self) -> bool {
         *self == Self::Workers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_are_numbered_from_1_on_without_a_gap() {
+        for (number, variant) in (1..).zip(SyncVariant::ALL) {
+            assert_eq!((variant.number(), SyncVariant::of(number)), (number, Some(variant)));
+        }
     }
 }

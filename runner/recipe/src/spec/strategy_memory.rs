@@ -42,8 +42,8 @@ impl Strategy {
             Self::EasgdSync { variant: SyncVariant::Overlapped, .. } => 4,
             // The shared model and its buffer; an active worker has two more, a passive one has one for each neighbour.
             Self::AdPsgd { topology, .. } => {
-                let (_, most) = Graph::bipartite(*topology, workers as usize).degrees();
-                2 + most.max(2) as u64
+                let degrees = Graph::bipartite(*topology, workers as usize).degrees();
+                2 + degrees.most.max(2) as u64
             }
         }
     }

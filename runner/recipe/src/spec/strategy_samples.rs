@@ -66,9 +66,9 @@ impl StrategyKind {
                 serves.map(|serve| Strategy::MeasgdAsync { moving_rate, momentum, period: 2, serve }).to_vec()
             }
             Self::EasgdHogwild => vec![Strategy::EasgdHogwild { moving_rate, period: 1 }],
-            Self::EasgdSync => [SyncVariant::Master, SyncVariant::FirstWorker, SyncVariant::Overlapped]
-                .map(|variant| Strategy::EasgdSync { moving_rate, variant })
-                .to_vec(),
+            Self::EasgdSync => {
+                SyncVariant::ALL.map(|variant| Strategy::EasgdSync { moving_rate, variant }).to_vec()
+            }
             Self::Eamsgd => {
                 let served = |(serve, look_ahead)| Strategy::Eamsgd {
                     moving_rate,

@@ -1,6 +1,7 @@
 //! Who averages with whom: graphs of gossip, what each neighbour weighs, and how fast a graph brings ranks
 //! together. Pure.
 
+use crate::spec::bounds::Bounds;
 use crate::spec::family::family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,24 @@ family! {
     }
 }
 
+impl Topology {
+    /// Distance between neighbouring ranks that send: of the paper's exponential graph, only active ones do.
+    const fn senders_apart(self) -> usize {
+        match self {
+            Self::Exponential => 2,
+            Self::Ring | Self::ExponentialWide | Self::Complete => 1,
+        }
+    }
+
+    /// Whether it is one cycle: of an odd number of ranks, the only edge between equal parities is the last one.
+    const fn is_one_cycle(self) -> bool {
+        match self {
+            Self::Ring => true,
+            Self::Exponential | Self::ExponentialWide | Self::Complete => false,
+        }
+    }
+}
+
 /// An undirected graph over ranks, without loops and without double edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
@@ -37,10 +56,10 @@ impl Graph {
     /// The whole graph over a number of ranks. Two ranks are each other's one neighbour, and one has none.
     pub fn new(topology: Topology, ranks: usize) -> Self {
         let mut graph = Self { neighbours: vec![BTreeSet::new(); ranks], dropped: None };
-        // Of the exponential graph, only active ranks send.
-        let senders = if topology == Topology::Exponential { 2 } else { 1 };
         for hop in hops(topology, ranks) {
-            (0..ranks).step_by(senders).for_each(|rank| graph.join(rank, (rank + hop) % ranks));
+            (0..ranks)
+                .step_by(topology.senders_apart())
+                .for_each(|rank| graph.join(rank, (rank + hop) % ranks));
         }
         graph
     }
@@ -49,13 +68,13 @@ impl Graph {
     /// with one (Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient Descent", ICML 2018, section
     /// 3). Edges between equal parities are left out: a ring of an odd number drops its last edge and is a path.
     pub fn bipartite(topology: Topology, ranks: usize) -> Self {
-        let odd = ranks > 1 && !ranks.is_multiple_of(2);
         let mut graph = Self::new(topology, ranks);
         for rank in 0..ranks {
             let parity = |other: &usize| (rank + other) % 2 == 1;
             graph.neighbours[rank].retain(parity);
         }
-        graph.dropped = (odd && topology == Topology::Ring).then(|| [0, ranks - 1]);
+        let odd = ranks > 1 && !ranks.is_multiple_of(2);
+        graph.dropped = (odd && topology.is_one_cycle()).then(|| [0, ranks - 1]);
         graph
     }
 
@@ -87,9 +106,9 @@ impl Graph {
     }
 
     /// The fewest and the most neighbours that a rank has.
-    pub fn degrees(&self) -> (usize, usize) {
+    pub fn degrees(&self) -> Bounds {
         let degrees = self.neighbours.iter().map(BTreeSet::len);
-        (degrees.clone().min().unwrap_or(0), degrees.max().unwrap_or(0))
+        Bounds { least: degrees.clone().min().unwrap_or(0), most: degrees.max().unwrap_or(0) }
     }
 
     /// Each pair of neighbours once.
@@ -251,8 +270,8 @@ mod tests {
         let paper = |rank| neighbours(&Graph::new(Topology::Exponential, 16), rank);
         assert_eq!((paper(0), paper(14)), (vec![1, 3, 5, 9], vec![1, 3, 7, 15]));
         assert_eq!((paper(1), paper(15)), (vec![0, 8, 12, 14], vec![6, 10, 12, 14]));
-        assert_eq!(Graph::new(Topology::Exponential, 16).degrees(), (4, 4));
-        assert_eq!(Graph::bipartite(Topology::Ring, 3).degrees(), (1, 2));
+        assert_eq!(Graph::new(Topology::Exponential, 16).degrees(), Bounds { least: 4, most: 4 });
+        assert_eq!(Graph::bipartite(Topology::Ring, 3).degrees(), Bounds { least: 1, most: 2 });
         assert_eq!(Graph::new(Topology::Complete, 5).edges(), 10);
     }
 

@@ -1,8 +1,8 @@
 //! How long to train, with which steps, and when to look.
 
+use crate::OptimizerSettings;
 use crate::spec::family::family;
 use crate::spec::metric::Target;
-use crate::{OptimizerSettings, RunSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -78,30 +78,6 @@ impl Epoch {
 
     fn batch(self) -> u64 {
         u64::from(self.global_batch).max(1)
-    }
-}
-
-impl RunSpec {
-    /// Steps of the training; `None` where their number depends on data that has not been read.
-    pub fn steps(&self) -> Option<u64> {
-        match self.train.length {
-            Extent::Steps(steps) => Some(steps),
-            length @ Extent::Epochs(_) => {
-                let batch = self.train.global_batch;
-                Some(length.samples(self.training_samples()?, batch) / u64::from(batch).max(1))
-            }
-        }
-    }
-
-    /// Steps of one epoch; `None` likewise.
-    pub fn steps_of_epoch(&self) -> Option<u64> {
-        let training_samples = self.training_samples()?;
-        Some(Epoch { training_samples, global_batch: self.train.global_batch }.steps())
-    }
-
-    /// Samples that are trained with.
-    fn training_samples(&self) -> Option<u64> {
-        Some(self.dataset.source.training_samples()?.saturating_sub(self.dataset.held_out()?))
     }
 }
 

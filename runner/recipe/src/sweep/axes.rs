@@ -6,7 +6,7 @@ use crate::keys::key::{Kind, Reach};
 use crate::keys::lookup::{self, KeyId};
 use crate::keys::table::KEYS;
 use crate::resolve::communication;
-use crate::spec::plan::short_name;
+use crate::spec::axis_value::short_name;
 use crate::text::finding::Finding;
 use crate::text::source::{Sources, Span};
 use crate::text::tree::{Item, NamedItem, Table, Value};

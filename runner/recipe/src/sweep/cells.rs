@@ -1,11 +1,10 @@
 //! Specifications of all cells, and their problems: each said once, with the number of runs that it affects.
 
 use crate::files::Files;
-use crate::resolve::assign;
-use crate::resolve::dataset::{KIND as DATASET_KIND, PATH as DATASET_PATH};
 use crate::resolve::emulation;
 use crate::resolve::inventory::Known;
 use crate::resolve::resolver::Resolver;
+use crate::resolve::shared_keys::{DATASET_KIND, DATASET_PATH, THREADS, USED_NODES, WORKERS};
 use crate::spec::dataset::usual_path;
 use crate::spec::problem::Affected;
 use crate::spec::threads::{Load, Ranks};
@@ -105,7 +104,7 @@ impl<'a> CellBuilder<'a> {
     /// Threads that the largest run of the cell's condition leaves to each process of any of its runs.
     fn threads(&self, largest: &BTreeMap<String, Cluster>, draft: &Draft, spec: &RunSpec) -> Threads {
         let cluster = largest.get(&draft.condition).unwrap_or(&spec.cluster);
-        let given = assign::THREADS.of(&draft.settings).map(|threads| threads as u32);
+        let given = THREADS.of(&draft.settings).map(|threads| threads as u32);
         let stops = spec.train.target.is_some_and(|target| target.stop);
         if self.machine.machines.are_queued_for() {
             return Threads::of_job(cluster, stops, given);
@@ -132,10 +131,10 @@ impl<'a> CellBuilder<'a> {
                     "take no more threads than cores altogether",
                 ),
             };
-            let many = settings.span(assign::THREADS).filter(|_| threads > 1);
+            let many = settings.span(THREADS).filter(|_| threads > 1);
             Finding::new("R201", format!("{who} {cores} cores: their times say little"))
                 .at_option(
-                    many.or(settings.span(assign::WORKERS)).or(settings.span(assign::USE)),
+                    many.or(settings.span(WORKERS)).or(settings.span(USED_NODES)),
                     "more than the cores",
                 )
                 .note("each waits for a core while it could compute, and the waiting is measured as its own")
@@ -205,9 +204,9 @@ impl<'a> CellBuilder<'a> {
     /// Two cells with one label: an axis has no value twice, an inclusion may repeat one.
     fn included_again(&self, cell: &Cell) -> Finding {
         let same = |include: &&Dimension| {
-            let values =
-                || include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
-            values().all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
+            let mut values =
+                include.axes.iter().filter_map(|axis| Some((&axis.path, &axis.points.first()?.text)));
+            values.all(|(path, text)| cell.axes.iter().any(|own| own.path == *path && own.text == *text))
         };
         let span = self
             .recipe
@@ -258,9 +257,8 @@ fn largest<'a>(cells: impl Iterator<Item = (&'a Draft, &'a RunSpec)>) -> BTreeMa
 
 /// Says where the data set lies, if the recipe does not.
 pub(crate) fn place_data(settings: &mut Settings, files: &dyn Files) {
-    let usual = || usual_path(DATASET_KIND.of(settings), &files.data_folder());
     if settings.given(DATASET_PATH).is_none()
-        && let Some(path) = usual()
+        && let Some(path) = usual_path(DATASET_KIND.of(settings), &files.data_folder())
     {
         settings.put(DATASET_PATH, Leaf::path(path));
     }

@@ -1,6 +1,6 @@
 //! Descriptions of machines in inventories, over all cells of a plan.
 
-use crate::resolve::inventory::INVENTORY;
+use crate::resolve::shared_keys::INVENTORY;
 use crate::sweep::recipe::Recipe;
 use crate::text::finding::Finding;
 use crate::{Access, Cell, Device, Node};

@@ -3,6 +3,7 @@
 use crate::query::condition::Subjects;
 use crate::resolve::assign;
 use crate::resolve::inventory::Known;
+use crate::resolve::shared_keys::WORKERS;
 use crate::sweep::axes::{Axis, Dimension, Scope};
 use crate::sweep::recipe::{Recipe, StrategySetting};
 use crate::text::finding::Finding;
@@ -181,10 +182,10 @@ fn draft(
     for (axis, value) in axes(&arm.choice).filter(|axis| !global(axis)) {
         axis.points[value].apply(&mut settings);
     }
-    if settings.given(assign::WORKERS).is_none()
+    if settings.given(WORKERS).is_none()
         && let Some(slots) = assign::slots(&settings, machine)
     {
-        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
+        settings.put(WORKERS, Leaf::whole(u64::from(slots)));
     }
     let words = words(condition);
     let label = if words.is_empty() { arm.arm.name.clone() } else { format!("{} {words}", arm.arm.name) };

@@ -5,10 +5,11 @@ use crate::keys::key::{Key, Kind};
 use crate::keys::lookup::KeyId;
 use crate::keys::table::KEYS;
 use crate::resolve::assign;
-use crate::resolve::dataset;
-use crate::resolve::elastic::{MOVING_RATE, RHO};
 use crate::resolve::in_force;
 use crate::resolve::inventory::Known;
+use crate::resolve::shared_keys::{
+    DATASET_KIND, DATASET_PATH, MOVING_RATE, RHO, THREADS, USED_NODES, WORKERS,
+};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::axes::Axis;
 use crate::sweep::cells::place_data;
@@ -33,13 +34,13 @@ pub(crate) fn write(recipe: &Recipe, name: &str, around: &PlannedOn<'_>) -> Stri
     let mut settings = recipe.settings.clone();
     let swept = swept(recipe);
     fill(&mut settings, &swept, around);
-    if !swept.contains(&dataset::KIND.into()) && !swept.contains(&dataset::PATH) {
+    if !swept.contains(&DATASET_KIND.into()) && !swept.contains(&DATASET_PATH) {
         place_data(&mut settings, around.files);
     }
     let _ = writeln!(out, "schema = 1\nname = {}", quote(name));
     let _ = writeln!(out, "question = {}", quote(recipe.settings.text(crate::keys::lookup::id("question"))));
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Table) && !key.later) {
-        if key.path == "nodes" && around.threads.is_none() && !swept.contains(&assign::THREADS.into()) {
+        if key.path == "nodes" && around.threads.is_none() && !swept.contains(&THREADS.into()) {
             let _ = writeln!(
                 out,
                 "\n# nodes.threads: conditions differ, so that each has what the cores of the machine leave it"
@@ -66,20 +67,20 @@ fn swept(recipe: &Recipe) -> Vec<KeyId> {
 
 /// Writes down the numbers that are the same for all cells on this machine, and might differ on another one.
 fn fill(settings: &mut Settings, swept: &[KeyId], around: &PlannedOn<'_>) {
-    if let Some(threads) = around.threads.filter(|_| !swept.contains(&assign::THREADS.into())) {
-        settings.put(assign::THREADS, Leaf::whole(u64::from(threads)));
+    if let Some(threads) = around.threads.filter(|_| !swept.contains(&THREADS.into())) {
+        settings.put(THREADS, Leaf::whole(u64::from(threads)));
     }
-    if swept.contains(&assign::USE) {
+    if swept.contains(&USED_NODES) {
         return;
     }
-    if settings.list(assign::USE).iter().any(|node| !node.contains('*')) {
-        settings.put(assign::USE, Leaf::list(&assign::written(settings, around.machine)));
+    if settings.list(USED_NODES).iter().any(|node| !node.contains('*')) {
+        settings.put(USED_NODES, Leaf::list(&assign::written(settings, around.machine)));
     }
-    if settings.given(assign::WORKERS).is_none()
-        && !swept.contains(&assign::WORKERS.into())
+    if settings.given(WORKERS).is_none()
+        && !swept.contains(&WORKERS.into())
         && let Some(slots) = assign::slots(settings, around.machine)
     {
-        settings.put(assign::WORKERS, Leaf::whole(u64::from(slots)));
+        settings.put(WORKERS, Leaf::whole(u64::from(slots)));
     }
 }
 

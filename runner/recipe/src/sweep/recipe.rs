@@ -4,9 +4,7 @@ use crate::keys::key::Key;
 use crate::keys::lookup::{self, KeyId, id};
 use crate::query::condition::{self, Condition};
 use crate::query::grammar::Misread;
-use crate::resolve::cell::STRATEGY_KIND;
-use crate::resolve::compression::PARAMETERS;
-use crate::resolve::hybrid::AVERAGED_BY;
+use crate::resolve::shared_keys::{AVERAGED_BY, CODED_PARAMETERS, REDUCE_ORDER, STRATEGY_KIND};
 use crate::resolve::{collective, communication};
 use crate::spec::strategy_kind::ExchangeThrough;
 use crate::sweep::axes::{self, AxisReader, Dimension};
@@ -271,9 +269,10 @@ impl Reader<'_> {
 
     fn refuse_weights_that_do_not_travel(&mut self, strategies: &[StrategySetting]) {
         for strategy in strategies {
-            let asked = strategy.settings.given(PARAMETERS).filter(|leaf| leaf.typed == Typed::Flag(true));
+            let asked =
+                strategy.settings.given(CODED_PARAMETERS).filter(|leaf| leaf.typed == Typed::Flag(true));
             if let Some(leaf) = asked
-                && communication::has_no_effect(strategy.kind, PARAMETERS.into())
+                && communication::has_no_effect(strategy.kind, CODED_PARAMETERS.into())
             {
                 let title = format!("`{}` encodes no weights", strategy.kind);
                 self.findings.push(
@@ -378,7 +377,7 @@ impl Reader<'_> {
 fn true_anyway(strategy: &StrategySetting, key: KeyId, leaf: &Leaf) -> bool {
     let exchange = strategy.kind.profile().exchange;
     let in_order = exchange == ExchangeThrough::SyncServer || adds_by_servers(strategy);
-    in_order && key == collective::REDUCE_ORDER.into() && leaf.text == ReduceOrder::Rank.name()
+    in_order && key == REDUCE_ORDER.into() && leaf.text == ReduceOrder::Rank.name()
 }
 
 fn adds_by_servers(strategy: &StrategySetting) -> bool {

@@ -8,13 +8,14 @@ use crate::spec::quantity;
 use crate::text::finding::Finding;
 use crate::text::tree::{Item, NONE, Table, Value, quote};
 use crate::values::leaf::{Seeds, Typed};
+use std::ops::RangeInclusive;
 
 /// Checks a value that stands for itself, wherever it is written.
 pub(crate) fn typed(key: &'static Key, item: &Item) -> Result<Typed, Finding> {
     match (&key.kind, &item.value) {
         (Kind::Text | Kind::Path, Value::Text(text)) => Ok(Typed::Text(text.clone())),
         (Kind::Flag, Value::Flag(flag)) => Ok(Typed::Flag(*flag)),
-        (Kind::Whole(least, most), Value::Integer(number)) => whole(key, item, *number, (*least, *most)),
+        (Kind::Whole(least, most), Value::Integer(number)) => whole(key, item, *number, *least..=*most),
         (Kind::Number(range) | Kind::Share(range), Value::Integer(number)) => {
             number_in(key, item, *number as f64, *range)
         }
@@ -99,8 +100,8 @@ fn malformed(key: &Key, item: &Item, how: &str) -> Finding {
         .cure(how)
 }
 
-fn whole(key: &Key, item: &Item, number: i64, range: (u64, u64)) -> Result<Typed, Finding> {
-    let inside = u64::try_from(number).ok().filter(|number| (range.0..=range.1).contains(number));
+fn whole(key: &Key, item: &Item, number: i64, range: RangeInclusive<u64>) -> Result<Typed, Finding> {
+    let inside = u64::try_from(number).ok().filter(|number| range.contains(number));
     if let Some(number) = inside {
         return Ok(Typed::Whole(number));
     }
@@ -110,7 +111,7 @@ fn whole(key: &Key, item: &Item, number: i64, range: (u64, u64)) -> Result<Typed
             .cure("use the version of bakeoff that the recipe was written for"));
     }
     Err(Finding::new("R014", format!("`{}` cannot be {number}", key.path))
-        .at(item.span, format!("must be from {} to {}", range.0, range.1)))
+        .at(item.span, format!("must be from {} to {}", range.start(), range.end())))
 }
 
 fn number_in(key: &Key, item: &Item, number: f64, range: Range) -> Result<Typed, Finding> {

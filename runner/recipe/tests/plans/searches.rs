@@ -2,7 +2,7 @@
 
 use crate::expansion::plan;
 use crate::problems::check;
-use recipe::{Extent, Plan};
+use recipe::{Bounds, Extent, Plan};
 use std::collections::BTreeSet;
 
 const HELD_OUT: &str = "[dataset]\nkind = \"synthetic\"\ntrain = 2000\ntest = 500\nvalidation = \"10%\"";
@@ -32,7 +32,8 @@ fn arms_are_compared_under_the_conditions_that_are_not_searched_over() {
         assert_eq!(rates, [0.01, 0.02, 0.05, 0.1, 0.2]);
     }
     // 5 and 3 settings in the rungs, one to the end.
-    assert_eq!(plan.number_of_runs(), (4 * (5 + 3 + 3), 4 * (5 + 3 + 3)));
+    let runs = 4 * (5 + 3 + 3);
+    assert_eq!(plan.number_of_runs(), Bounds { least: runs, most: runs });
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn the_best_is_repeated_until_it_is_decided() {
     let plan = plan(&[HELD_OUT, "[sweep.axes]\ntrain.optimizer.lr = [0.1, 0.2]", repeats]);
     assert_eq!(
         (plan.looks.as_slice(), plan.number_of_runs()),
-        ([3, 6].as_slice(), (2 * (2 + 3), 2 * (2 + 6)))
+        ([3, 6].as_slice(), Bounds { least: 2 * (2 + 3), most: 2 * (2 + 6) })
     );
 }
 

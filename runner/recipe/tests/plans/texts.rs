@@ -41,6 +41,16 @@ fn refused(line: &str, other: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_perplexity_of_held_out_windows_is_a_target() {
+    let plan = planned("context = 50", "context = 50\nvalidation = 0.1");
+    let metric = |plan: &Plan| plan.cells[0].spec.train.target.map(|target| target.metric);
+    assert_eq!(metric(&plan.unwrap()), Some(Metric::TestPerplexity));
+    let text = RECIPE.replace("context = 50", "context = 50\nvalidation = 0.1");
+    let plan = Desk::with(&text.replace("test-perplexity", "validation-perplexity")).plan().unwrap();
+    assert_eq!(metric(&plan), Some(Metric::ValidationPerplexity));
+}
+
+#[test]
 fn the_model_is_placed_on_the_windows() {
     let plan = planned("", "").unwrap();
     let spec = &plan.cells[0].spec;

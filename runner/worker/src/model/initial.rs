@@ -128,8 +128,8 @@ impl Drawing {
         for (number, parameter) in layer.parameters.iter().enumerate() {
             let rule = match (&layer.layer, parameter.matrix()) {
                 (Layer::Embedding { .. }, _) => self.of_vector(),
-                (_, Some((_, own))) => {
-                    inputs = own;
+                (_, Some(matrix)) => {
+                    inputs = matrix.columns;
                     // The last map of an attention is the one behind its heads.
                     self.of_weight(
                         inputs as f32,

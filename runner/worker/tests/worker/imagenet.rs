@@ -60,7 +60,7 @@ fn fixed(model: &LayeredModel) -> Vector {
     let tensors = layers.iter().flat_map(|layer| layer.parameters);
     let mut weights: Vec<f32> = Vec::new();
     for (number, tensor) in (0..).zip(tensors) {
-        let scale = tensor.matrix().map_or(0.1, |(_, inputs)| (6.0 / inputs as f64).sqrt());
+        let scale = tensor.matrix().map_or(0.1, |matrix| (6.0 / matrix.columns as f64).sqrt());
         weights.extend(hashed(tensor.size(), number).map(|value| (value * scale) as f32));
     }
     Vector::from(weights)

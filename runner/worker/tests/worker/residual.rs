@@ -127,8 +127,8 @@ fn each_layer_of_a_block_draws_by_its_own_inputs_and_batch_norm_begins_as_the_id
         at += parameter.size();
         let same = |value: f32| own.iter().all(|weight| weight.to_bits() == value.to_bits());
         match (parameter.matrix(), parameter.name.ends_with("weight")) {
-            (Some((_, inputs)), _) => {
-                let bound = (6.0 / inputs as f32).sqrt();
+            (Some(matrix), _) => {
+                let bound = (6.0 / matrix.columns as f32).sqrt();
                 let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
                 let least = if own.len() > 100 { 0.95 } else { 0.6 };
                 assert!(

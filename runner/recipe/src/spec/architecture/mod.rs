@@ -25,7 +25,7 @@ mod vgg_splitbrain;
 mod window;
 
 pub(crate) use gpt::{DropoutRate, GptSizes};
-pub(crate) use place::{MOST_WEIGHTS, Misfit, place};
+pub(crate) use place::{Misfit, place};
 pub(crate) use text_cnn::TextCnnSizes;
 
 use crate::{Layer, ModelKind};

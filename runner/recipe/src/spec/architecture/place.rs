@@ -3,6 +3,7 @@
 use super::sequence;
 use super::size::{flops, parameters};
 use super::window::Window;
+use crate::spec::placed_layer::MOST_WEIGHTS;
 use crate::{
     DatasetProfile, Init, Layer, LayeredModel, ModelKind, Parameter, Paths, PlacedLayer, Shape, Targets,
 };
@@ -14,9 +15,6 @@ pub(crate) struct Misfit {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
-
-/// No model has more weights than this: positions and numbers of elements travel as 32 bits.
-pub(crate) const MOST_WEIGHTS: u64 = (1 << 32) - 1;
 
 /// Puts layers in place from the input on, as far as they fit.
 pub(crate) fn place(
@@ -70,7 +68,7 @@ pub(crate) fn place(
 fn other_scores(found: Shape, data: DatasetProfile) -> String {
     let shape = found;
     let classes = data.classes;
-    let found = words(shape);
+    let found = shape.words();
     match data.targets {
         Targets::Class => {
             let cure = match shape {
@@ -98,19 +96,10 @@ fn head_fits(placed: &PlacedLayer, data: DatasetProfile) -> Result<(), String> {
 }
 
 fn count(parameters: &[&Parameter]) -> u64 {
-    let size =
-        |shape: &[usize]| shape.iter().fold(1_u64, |product, &side| product.saturating_mul(side as u64));
-    parameters.iter().fold(0, |sum: u64, parameter| sum.saturating_add(size(&parameter.shape)))
-}
-
-/// A shape in words: `an image of 3 x 32 x 32`.
-pub(super) fn words(shape: Shape) -> String {
-    match shape {
-        Shape::Flat(size) => format!("a flat vector of {size}"),
-        Shape::Image(channels, rows, columns) => format!("an image of {channels} x {rows} x {columns}"),
-        Shape::Tokens(length, vocabulary) => format!("{length} tokens of a vocabulary of {vocabulary}"),
-        Shape::Sequence(length, width) => format!("{length} positions of {width} values"),
-    }
+    parameters.iter().fold(0, |sum: u64, parameter| {
+        let sides = parameter.shape.iter();
+        sum.saturating_add(sides.fold(1_u64, |product, &side| product.saturating_mul(side as u64)))
+    })
 }
 
 /// The name of the layer behind those `before` it: its kind, and which of that kind it is.
@@ -270,7 +259,7 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
     match (layer, input) {
         (Layer::Embedding { .. } | Layer::TiedHead, input) => sequence::output(layer, input),
         (_, Shape::Tokens(..)) => {
-            Err(format!("it takes numbers, not {}: put `embedding` before it", words(input)))
+            Err(format!("it takes numbers, not {}: put `embedding` before it", input.words()))
         }
         (Layer::LayerNorm | Layer::Attention { .. } | Layer::Gelu | Layer::TextConv { .. }, input) => {
             sequence::output(layer, input)
@@ -282,11 +271,12 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         (Layer::Linear { outputs }, Shape::Flat(_)) => Ok(Shape::Flat(*outputs)),
         (Layer::Linear { outputs }, Shape::Sequence(length, _)) => Ok(Shape::Sequence(length, *outputs)),
         (Layer::Linear { .. }, image) => {
-            Err(format!("a linear layer takes a flat vector, not {}: put `flatten` before it", words(image)))
+            Err(format!("a linear layer takes a flat vector, not {}: put `flatten` before it", image.words()))
         }
-        (Layer::BatchNorm, text @ Shape::Sequence(..)) => {
-            Err(format!("it takes an image or a flat vector, not {}: `layer-norm` is for texts", words(text)))
-        }
+        (Layer::BatchNorm, text @ Shape::Sequence(..)) => Err(format!(
+            "it takes an image or a flat vector, not {}: `layer-norm` is for texts",
+            text.words()
+        )),
         (Layer::Relu | Layer::Dropout { .. } | Layer::BatchNorm, shape) => Ok(shape),
         (Layer::Flatten, shape) => Ok(Shape::Flat(shape.size())),
         (Layer::GlobalAvgPool | Layer::GlobalMaxPool, Shape::Image(channels, ..)) => {
@@ -294,7 +284,7 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
         }
         (Layer::GlobalMaxPool, Shape::Sequence(_, width)) => Ok(Shape::Flat(width)),
         (Layer::GlobalMaxPool, flat) => {
-            Err(format!("it takes an image or positions of a text, not {}", words(flat)))
+            Err(format!("it takes an image or positions of a text, not {}", flat.words()))
         }
         (Layer::Residual { .. }, input) => sum(input, paths),
         (Layer::Branches { .. }, input) => joined(input, paths),
@@ -329,7 +319,7 @@ fn output(layer: &Layer, input: Shape, paths: &Paths) -> Result<Shape, String> {
             | Layer::GlobalAvgPool
             | Layer::LocalResponseNorm { .. },
             other,
-        ) => Err(format!("it takes an image, not {}", words(other))),
+        ) => Err(format!("it takes an image, not {}", other.words())),
     }
 }
 
@@ -346,7 +336,7 @@ fn sum(input: Shape, paths: &Paths) -> Result<Shape, String> {
     } else {
         ""
     };
-    Err(format!("its branch gives {}, its shortcut {}{cure}", words(branch), words(shortcut)))
+    Err(format!("its branch gives {}, its shortcut {}{cure}", branch.words(), shortcut.words()))
 }
 
 /// Shape of rows that are put one behind the other: images with the same sides by their channels, or flat vectors.
@@ -367,11 +357,11 @@ fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
             (None | Some(Shape::Tokens(..) | Shape::Sequence(..)), _) => {
                 return Err(format!(
                     "its branch {number} gives {}, not an image or a flat vector",
-                    words(end)
+                    end.words()
                 ));
             }
             (Some(Shape::Image(_, rows, columns)), _) => {
-                let end = words(end);
+                let end = end.words();
                 return Err(format!(
                     "its branch {number} gives {end}, those before it images of {rows} x {columns}"
                 ));
@@ -379,7 +369,7 @@ fn joined(input: Shape, paths: &Paths) -> Result<Shape, String> {
             (Some(Shape::Flat(_)), _) => {
                 return Err(format!(
                     "its branch {number} gives {}, those before it flat vectors",
-                    words(end)
+                    end.words()
                 ));
             }
         };

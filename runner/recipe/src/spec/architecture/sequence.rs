@@ -1,6 +1,5 @@
 //! The layers of models for texts in their places: shapes, parameters, operations.
 
-use super::place::words;
 use super::window::Window;
 use crate::{Layer, Parameter, PlacedLayer, Shape};
 
@@ -18,11 +17,11 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
         (Layer::Embedding { width, .. }, Shape::Tokens(length, _)) => Ok(Shape::Sequence(length, *width)),
         (Layer::Embedding { .. }, other) => Err(format!(
             "an embedding takes the tokens of a text, not {}: it is the first layer, with `dataset.kind = \"text-lines\"` or `\"text\"`",
-            words(other)
+            other.words()
         )),
         (Layer::LayerNorm, Shape::Sequence(..) | Shape::Flat(_)) | (Layer::Gelu, _) => Ok(input),
         (Layer::LayerNorm, other) => {
-            Err(format!("it takes positions of a text or a flat vector, not {}", words(other)))
+            Err(format!("it takes positions of a text or a flat vector, not {}", other.words()))
         }
         (Layer::Attention { heads }, Shape::Sequence(_, width)) if width.is_multiple_of(*heads) => Ok(input),
         (Layer::Attention { heads }, Shape::Sequence(_, width)) => Err(format!(
@@ -32,7 +31,7 @@ pub(super) fn output(layer: &Layer, input: Shape) -> Result<Shape, String> {
             let window = Window { kernel: *kernel, stride: *stride, padding: *padding, ceil: false };
             Ok(Shape::Sequence(window.slide(length)?, *outputs))
         }
-        (_, other) => Err(format!("it takes positions of a text, not {}", words(other))),
+        (_, other) => Err(format!("it takes positions of a text, not {}", other.words())),
     }
 }
 
@@ -54,7 +53,7 @@ pub(super) fn tied_scores(input: Shape, before: &[PlacedLayer], prefix: &str) ->
         Shape::Sequence(length, own) if own == *width => Ok(Shape::Sequence(length, *vocabulary)),
         other => Err(format!(
             "a tied head takes positions of {width} values, the width of the embedding, not {}",
-            words(other)
+            other.words()
         )),
     }
 }
