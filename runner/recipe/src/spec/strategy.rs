@@ -188,6 +188,31 @@ impl Strategy {
         }
     }
 
+    /// The name of a strategy of another crate, in the registry of `bakeoff-worker`.
+    pub fn custom_name(&self) -> Option<&str> {
+        match self {
+            Self::Custom { name, .. } => Some(name),
+            Self::PsSync
+            | Self::DSync
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::Slowmo { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. }
+            | Self::Gmp { .. } => None,
+        }
+    }
+
     fn profile(&self) -> Profile {
         self.kind().profile()
     }
@@ -224,6 +249,11 @@ impl Strategy {
     /// Steps from a gradient to its update.
     pub fn depth(&self) -> u64 {
         self.options().depth
+    }
+
+    /// Equal pieces in which a gradient travels, wherever its layers end; 1 for all of it at once, or by its layers.
+    pub fn segments(&self) -> u32 {
+        self.options().segments
     }
 
     /// How many workers a server of workers at their own pace serves at a time, where that is a choice.
@@ -299,6 +329,7 @@ impl Strategy {
         let none = Options {
             period: 1,
             depth: 0,
+            segments: 1,
             staleness_bound: None,
             serve: None,
             split: None,
@@ -316,8 +347,8 @@ impl Strategy {
             | Self::Custom { .. } => none,
             Self::EasgdOriginal { .. } => Options { in_turn: true, ..none },
             Self::EasgdSync { variant, .. } => Options { variant: Some(*variant), ..none },
-            Self::PipeSgd { depth, warmup, .. } => {
-                Options { depth: u64::from(*depth), warm_up: *warmup, ..none }
+            Self::PipeSgd { depth, warmup, segments } => {
+                Options { depth: u64::from(*depth), segments: *segments, warm_up: *warmup, ..none }
             }
             Self::Gmp { mp, scheme, average_every, least_ccr, averaged_by, fc_update: _ } => Options {
                 averaged_by: *averaged_by,
@@ -343,6 +374,7 @@ impl Strategy {
 struct Options {
     period: u64,
     depth: u64,
+    segments: u32,
     staleness_bound: Option<u64>,
     serve: Option<Serve>,
     split: Option<ModelSplit>,

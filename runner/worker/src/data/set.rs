@@ -74,8 +74,7 @@ impl DataSet {
             Source::Text { path, texts } => labelled_text::read(path, texts)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
-        let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
-        let set = Self::new(loaded, described.validation, seed)?;
+        let set = Self::new(loaded, described.validation, described.source.seed())?;
         Ok(Self { augment: described.augment, ..set })
     }
 
@@ -170,7 +169,10 @@ impl DataSet {
 
     /// Whether its values are decoded from files whenever they are asked for.
     pub fn is_decoded(&self) -> bool {
-        matches!(self.training.features, SampleStore::Pictures(_))
+        match self.training.features {
+            SampleStore::Memory(_) => false,
+            SampleStore::Pictures(_) => true,
+        }
     }
 
     /// The values of a batch as they are trained on in the run of `seed`: as [`DataSet::values`], but changed where the recipe
