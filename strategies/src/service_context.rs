@@ -6,10 +6,11 @@ use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
 use crate::runtime::Observer;
 use crate::schedule::Part;
+use crate::server::Applied;
 use crate::vector::Vector;
 use crate::wire::Wire;
 use crate::{Kind, Lane, Packet, StepError, Tag};
-use record::{Event, LostRecord, Phase, Rank, Work};
+use record::{Event, LostRecord, Phase, Rank, UpdateRecord, Work};
 use std::sync::Arc;
 
 /// Facts about a rank, the same on all of its lanes.
@@ -93,23 +94,39 @@ impl ServiceContext {
 
     /// Records that a peer is lost, in its step `step`, and returns; any other error is returned as it is.
     pub fn lose_peer(&self, peer: Rank, step: u64, error: StepError) -> Result<(), StepError> {
-        if !self.is_absence_of(peer, &error) {
+        self.lose_one_of(peer, step, error, || true)
+    }
+
+    /// The same for one of several peers, of which the rank needs at least one: once the peer is known to be lost, `others_are_left`
+    /// marks it so and says whether there are others. If not, the error is returned.
+    pub fn lose_one_of(
+        &self,
+        peer: Rank,
+        step: u64,
+        error: StepError,
+        others_are_left: impl FnOnce() -> bool,
+    ) -> Result<(), StepError> {
+        // Asked once, because the reply changes when the run is stopped.
+        if !self.is_absence_of(peer, &error) || !others_are_left() {
             return Err(error);
         }
-        self.record_lost_peer(peer, step, &error);
+        let at = self.lane.clock.now();
+        let reason = error.to_string();
+        self.record(Event::Lost(LostRecord { rank: self.info.rank, peer, step, at, reason }));
         Ok(())
     }
 
-    /// Records that a peer is lost, in its step `step`, where [`Self::is_absence_of`] has said so: it is asked once, because the
-    /// answer changes when the run is stopped.
-    pub fn record_lost_peer(&self, peer: Rank, step: u64, error: &StepError) {
-        let at = self.lane.clock.now();
-        self.record(Event::Lost(LostRecord {
+    /// Records the update that applied what a worker sent in its step `step`.
+    pub fn record_update(&self, worker: GroupRank, step: u64, applied: Applied) {
+        let Applied { version, staleness, samples, .. } = applied;
+        self.record(Event::Update(UpdateRecord {
             rank: self.info.rank,
-            peer,
+            worker: self.info.everyone.rank(worker),
             step,
-            at,
-            reason: error.to_string(),
+            version,
+            staleness,
+            samples,
+            at: self.lane.clock.now(),
         }));
     }
 

@@ -19,7 +19,7 @@ mod worker_clocks;
 pub use adder::{Adder, AdderScope};
 pub use bucket_lanes::{ReceivingLane, SendingLane, SentBuckets};
 pub use client::{Client, Push};
-pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, Visit, drawn, pulled};
+pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, Visit, pulled, pulled_centre};
 pub use exchange_lane::{CentrePart, Exchange, ExchangeLane, Exchanges};
 pub use round_robin::RoundRobin;
 pub use shards::Shards;
