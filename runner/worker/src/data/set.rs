@@ -1,13 +1,14 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
+use super::loaded::Loaded;
 use super::{
-    Change, DataError, Example, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures, synthetic,
-    text,
+    Change, DataError, Example, Normal, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures,
+    synthetic, text,
 };
 use crate::stream;
 use arrays::Features;
 use recipe::{Augmentation, Dataset, Shape, Source};
-use sha2::{Digest, Sha256};
+use sha2::Digest;
 use strategies::Batch;
 
 /// Part of a data set.
@@ -19,15 +20,6 @@ pub enum Split {
     Validation,
     /// The test samples; nothing is chosen by them.
     Test,
-}
-
-/// How the bytes of one channel are normalised: x / 255, minus the mean, divided by the deviation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Normal {
-    /// Mean over all pixels of the channel in the whole training file, 0 to 1; of pictures in files ImageNet's.
-    pub mean: f64,
-    /// Their population deviation; 1 where all pixels are equal.
-    pub deviation: f64,
 }
 
 /// A data set in memory; of pictures in files their names.
@@ -47,15 +39,6 @@ pub struct DataSet {
     values: Vec<[f32; 256]>,
     digest: String,
     augment: Augmentation,
-}
-
-/// A data set as its reader returns it: nothing is held out yet, and nothing is normalised.
-pub(super) struct Loaded {
-    pub(super) training: Samples,
-    pub(super) test: Samples,
-    pub(super) classes: usize,
-    /// SHA-256 over what was read.
-    pub(super) digest: Sha256,
 }
 
 impl DataSet {
@@ -273,6 +256,7 @@ fn table(normal: &Normal) -> [f32; 256] {
 mod tests {
     use super::*;
     use recipe::Partition;
+    use sha2::Sha256;
 
     fn two_channels() -> Samples {
         Samples {
