@@ -183,7 +183,7 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             held_out: cell.spec.dataset.held_out().unwrap_or_default(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
-            held_back: cell.spec.strategy.holds_back(),
+            held_back: cell.spec.strategy.holds_workers_back(),
             averages_in_pairs: cell.spec.strategy.kind().profile().averages_in_pairs(),
             usage: Usage::of(&cell.spec, plan.report.prices.of(number)),
             auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),

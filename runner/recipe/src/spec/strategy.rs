@@ -263,7 +263,7 @@ impl Strategy {
 
     /// Whether workers that step by themselves wait for others all the same: for their turn, or because of the staleness
     /// bound.
-    pub fn holds_back(&self) -> bool {
+    pub fn holds_workers_back(&self) -> bool {
         self.options().in_turn || self.staleness_bound().is_some() || self.serve() == Some(Serve::One)
     }
 
@@ -317,7 +317,7 @@ impl Strategy {
 
     /// How many of the `ranks` ranks in a role may fail once training has begun without ending the run: all workers but
     /// one where no worker waits for another, and no server.
-    pub fn spares(&self, role: Role, ranks: u32) -> u32 {
+    pub fn dispensable(&self, role: Role, ranks: u32) -> u32 {
         match (self.profile().pace, role) {
             (StepPace::Own, Role::Worker) => ranks.saturating_sub(1),
             (StepPace::Own, Role::Server) | (StepPace::Common, _) => 0,
@@ -450,9 +450,9 @@ mod tests {
             (Strategy::EasgdHogwild { moving_rate, period }, 3),
             (Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead: false }, 3),
         ] {
-            assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
-            assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");
-            assert_eq!(strategy.spares(Role::Server, 2), 0, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Worker, 4), spare, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Worker, 1), 0, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Server, 2), 0, "{strategy:?}");
         }
     }
 }
