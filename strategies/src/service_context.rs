@@ -6,11 +6,10 @@ use crate::optimizer::Optimizer;
 use crate::plan::TrainingPlan;
 use crate::runtime::Observer;
 use crate::schedule::Part;
-use crate::server::Applied;
 use crate::vector::Vector;
 use crate::wire::Wire;
 use crate::{Kind, Lane, Packet, StepError, Tag};
-use record::{Event, LostRecord, Phase, Rank, UpdateRecord, Work};
+use record::{Event, LostRecord, Phase, Rank, Work};
 use std::sync::Arc;
 
 /// Facts about a rank, the same on all of its lanes.
@@ -114,20 +113,6 @@ impl ServiceContext {
         let reason = error.to_string();
         self.record(Event::Lost(LostRecord { rank: self.info.rank, peer, step, at, reason }));
         Ok(())
-    }
-
-    /// Records the update that applied what a worker sent in its step `step`.
-    pub fn record_update(&self, worker: GroupRank, step: u64, applied: Applied) {
-        let Applied { version, staleness, samples, .. } = applied;
-        self.record(Event::Update(UpdateRecord {
-            rank: self.info.rank,
-            worker: self.info.everyone.rank(worker),
-            step,
-            version,
-            staleness,
-            samples,
-            at: self.lane.clock.now(),
-        }));
     }
 
     /// Turns a sum over `places` ranks into a mean: scaled once, as an all-reduce does it.

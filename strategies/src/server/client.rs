@@ -2,8 +2,9 @@
 
 use crate::Progress;
 use crate::message::{Fields, Message, Signal};
+use crate::server::applied::Applied;
 use crate::server::state::{Centre, ServerState};
-use crate::server::worker_clocks::{Applied, WorkerClocks};
+use crate::server::worker_clocks::WorkerClocks;
 use crate::service_context::ServiceContext;
 use crate::strategy::ServiceStep;
 use crate::vector::Vector;
@@ -156,7 +157,7 @@ impl Client {
 
     /// Records the update that applied the worker's gradient.
     pub fn record(&self, ctx: &ServiceContext, applied: Applied) {
-        ctx.record_update(GroupRank(self.worker), self.step, applied);
+        applied.record(ctx, GroupRank(self.worker), self.step);
     }
 
     /// Encodes the weights of an answer, unless training is over.

@@ -6,10 +6,10 @@
 
 use crate::message::{Fields, Message};
 use crate::plan::TrainingPlan;
+use crate::server::applied::Applied;
 use crate::server::client::{Client, Note, part};
 use crate::server::shards::Shards;
 use crate::server::state::{Centre, ServerState};
-use crate::server::worker_clocks::Applied;
 use crate::service_context::ServiceContext;
 use crate::vector::Vector;
 use crate::worker_context::WorkerContext;

@@ -2,9 +2,9 @@
 
 use crate::Progress;
 use crate::message::{Message, Signal};
+use crate::server::applied::Applied;
 use crate::server::client::Note;
 use crate::server::shards::Shards;
-use crate::server::worker_clocks::Applied;
 use crate::service_context::ServiceContext;
 use crate::worker_context::WorkerContext;
 use crate::{GroupRank, Kind, StepError, Tag};
@@ -92,7 +92,7 @@ impl RoundRobin {
 
     /// Records the update of worker `j` in its turn.
     pub fn record(&self, ctx: &ServiceContext, j: usize, applied: Applied) {
-        ctx.record_update(GroupRank(j), self.workers[j].turns, applied);
+        applied.record(ctx, GroupRank(j), self.workers[j].turns);
     }
 
     /// A worker's turn failed. If the worker is lost, the loss is recorded and the others continue; the run fails only
