@@ -167,11 +167,13 @@ impl Blueprint {
     pub(crate) fn division(&self) -> Division {
         let servers = self.everyone.len() - self.trainers.len();
         let whole = self.trainers.len() == 1 || self.parameter_count < servers.max(1);
-        match self.strategy {
-            _ if whole => Division::Layers(Schedule::Single),
-            Kind::PipeSgd { segments, .. } if segments > 1 => Division::Pieces(segments as usize),
-            _ if self.strategy.kind().profile().sends == Sends::Weights => Division::Layers(Schedule::Single),
-            _ => Division::Layers(self.schedule),
+        if whole {
+            return Division::Layers(Schedule::Single);
+        }
+        match (self.strategy.segments(), self.strategy.kind().profile().sends) {
+            (pieces @ 2.., _) => Division::Pieces(pieces as usize),
+            (0 | 1, Sends::Weights) => Division::Layers(Schedule::Single),
+            (0 | 1, Sends::Gradients | Sends::Both) => Division::Layers(self.schedule),
         }
     }
 

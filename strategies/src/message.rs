@@ -3,8 +3,32 @@
 use crate::{Packet, StepError};
 use record::Rank;
 
-/// A message that is all in its tag.
-pub(crate) const SIGNAL: Packet = Packet::from_static(&[0]);
+/// A message without fields: one byte, which is no encoding of a vector. Its tag tells it from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// The sender is at a point of its step for which others wait.
+    Here,
+    /// No gradient follows: sent in place of one.
+    Goodbye,
+    /// A worker asks for a turn before it sends a vector.
+    Ask,
+    /// A server tells a worker that its turn begins.
+    Grant,
+    /// A worker has all that it was sent in its turn, which ends.
+    Received,
+    /// A worker of a round robin ends its turn.
+    Done,
+}
+
+impl Signal {
+    /// The signal as a packet.
+    pub(crate) const fn packet(self) -> Packet {
+        match self {
+            Self::Here | Self::Goodbye => Packet::from_static(&[0]),
+            Self::Ask | Self::Grant | Self::Received | Self::Done => Packet::from_static(&[1]),
+        }
+    }
+}
 
 /// A small message, whose fields are read in the order in which they were written.
 pub trait Message: Sized {
@@ -50,6 +74,11 @@ impl Fields<'_> {
     /// An unsigned number of 8 bits.
     pub fn u8(&mut self) -> Option<u8> {
         self.next::<1>().map(u8::from_le_bytes)
+    }
+
+    /// An unsigned number of 32 bits.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.next().map(u32::from_le_bytes)
     }
 
     /// An unsigned number of 64 bits.

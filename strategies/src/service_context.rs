@@ -93,24 +93,26 @@ impl ServiceContext {
 
     /// Records that a peer is lost, in its step `step`, and returns; any other error is returned as it is.
     pub fn lose_peer(&self, peer: Rank, step: u64, error: StepError) -> Result<(), StepError> {
-        if !self.is_absence_of(peer, &error) {
-            return Err(error);
-        }
-        self.record_lost_peer(peer, step, &error);
-        Ok(())
+        self.lose_one_of(peer, step, error, || true)
     }
 
-    /// Records that a peer is lost, in its step `step`, where [`Self::is_absence_of`] has said so: it is asked once, because the
-    /// answer changes when the run is stopped.
-    pub fn record_lost_peer(&self, peer: Rank, step: u64, error: &StepError) {
+    /// The same for one of several peers, of which the rank needs at least one: once the peer is known to be lost, `others_are_left`
+    /// marks it so and says whether there are others. If not, the error is returned.
+    pub fn lose_one_of(
+        &self,
+        peer: Rank,
+        step: u64,
+        error: StepError,
+        others_are_left: impl FnOnce() -> bool,
+    ) -> Result<(), StepError> {
+        // Asked once, because the reply changes when the run is stopped.
+        if !self.is_absence_of(peer, &error) || !others_are_left() {
+            return Err(error);
+        }
         let at = self.lane.clock.now();
-        self.record(Event::Lost(LostRecord {
-            rank: self.info.rank,
-            peer,
-            step,
-            at,
-            reason: error.to_string(),
-        }));
+        let reason = error.to_string();
+        self.record(Event::Lost(LostRecord { rank: self.info.rank, peer, step, at, reason }));
+        Ok(())
     }
 
     /// Turns a sum over `places` ranks into a mean: scaled once, as an all-reduce does it.

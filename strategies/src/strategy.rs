@@ -76,7 +76,7 @@ pub trait Service: Send {
 
     /// Before the run's clock starts. Returns the initial weights if the service received them: all ranks must hold the
     /// same.
-    fn start(&mut self, _desk: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
+    fn start(&mut self, _context: &mut ServiceContext) -> Result<Option<Vector>, StepError> {
         Ok(None)
     }
 

@@ -1,6 +1,6 @@
 //! Vectors between the members of a group: encoding, sending, waiting and decoding, each timed.
 
-use crate::compress::{self, Guarantee, Slot};
+use crate::compress::{self, Distance, Guarantee, Slot};
 use crate::group::{Group, GroupRank};
 use crate::lane::{Content, Lane};
 use crate::{Envelope, Kind, Packet, Senders, StepError, Tag};
@@ -98,12 +98,12 @@ impl<'a> Wire<'a> {
 
     /// Counts a projection: the elements that would have been sent without it and, in a step that keeps its spans, the
     /// squared lengths of the vector and of its error.
-    pub(crate) fn count_projected(&mut self, raw: usize, lost: Option<(f64, f64)>) {
+    pub(crate) fn count_projected(&mut self, raw: usize, lost: Option<Distance>) {
         let coding = &mut self.lane.coding;
         coding.raw_bytes += 4 * raw as u64;
-        let (squared, error) = lost.unwrap_or_default();
+        let Distance { squared, squared_error } = lost.unwrap_or_default();
         coding.squared += squared;
-        coding.squared_error += error;
+        coding.squared_error += squared_error;
     }
 
     /// The lane of the wire.
@@ -187,9 +187,9 @@ impl<'a> Wire<'a> {
         let before = clock.switch(Phase::Other);
         decoded.resize(due.len(), 0.0);
         if codecs.of(self.content).decode(packet, decoded).is_ok() {
-            let (squared, error) = compress::distance(due, decoded);
+            let Distance { squared, squared_error } = compress::distance(due, decoded);
             coding.squared += squared;
-            coding.squared_error += error;
+            coding.squared_error += squared_error;
         }
         clock.switch(before);
     }

@@ -148,7 +148,7 @@ fn gradients(spec: &RunSpec, whereto: &str) -> Exchange {
     let what = format!("gradients {whereto}");
     let compression = spec.compression;
     let all = || compression.gradient_bytes(spec.model.tensors());
-    if let Strategy::PipeSgd { segments: segments @ 2.., .. } = spec.strategy {
+    if let segments @ 2.. = spec.strategy.segments() {
         let count = segments as usize;
         let elements = spec.model.parameter_count();
         let pieces = (0..count).map(|place| (place + 1) * elements / count - place * elements / count);

@@ -3,14 +3,88 @@
 use crate::args::RecipeArgs;
 use crate::disk::DiskFiles;
 use crate::exit::{Exit, Failure};
+use crate::output::paint::{STRONG, paint};
 use crate::output::{self, Console, human};
 use crate::queue::QueueKind;
+use crate::searches;
 use recipe::{Colours, Files, Machine, Plan, PlanRequest, Problem, Problems, RunSpec, Severity};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
+
+/// Name and question, and how much there is to do.
+pub(crate) fn headline(plan: &Plan) -> String {
+    let mut out = paint(STRONG, &plan.name);
+    if !plan.question.is_empty() {
+        let _ = write!(out, ": {}", plan.question);
+    }
+    let searched = searches::number(plan);
+    let included = |cell: &usize| searched.is_none() || plan.cells[*cell].excluded.is_none();
+    let compared = (0..plan.number_of_points()).filter(included).map(|cell| plan.compared_under(cell));
+    let conditions = compared.collect::<BTreeSet<_>>();
+    let cells = searched.unwrap_or_else(|| human::count(plan.cells.len(), "cell"));
+    let cells = match excluded(plan) {
+        0 => cells,
+        excluded => format!("{cells} ({} excluded)", human::thousands(excluded as u64)),
+    };
+    let _ = writeln!(
+        out,
+        "\n{} x {} = {cells}, {}",
+        human::count(plan.arms.len(), "arm"),
+        human::count(conditions.len(), "condition"),
+        number_of_runs(plan),
+    );
+    for line in searches::words(plan).iter().flat_map(|words| output::fold(words, output::width())) {
+        let _ = writeln!(out, "{line}");
+    }
+    for words in plan.placements() {
+        for line in output::fold(&format!("ranks: {words}"), output::width()) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    for words in plan.threads() {
+        let _ = writeln!(out, "threads: {words}");
+    }
+    for words in plan.emulated() {
+        let _ = writeln!(out, "emulated: {words}");
+    }
+    for words in plan.faults() {
+        let _ = writeln!(out, "fault: {words}");
+    }
+    for words in plan.graphs() {
+        let _ = writeln!(out, "graph: {words}");
+    }
+    out.push_str(&kept_words(plan).unwrap_or_default());
+    out.push_str(&evidence(plan));
+    out
+}
+
+/// The room that models and sample ids take for good, where it is much.
+fn kept_words(plan: &Plan) -> Option<String> {
+    const MUCH: u64 = 10_000_000_000;
+    let specs = plan.most_needed().into_iter().map(|run| &plan.cells[run.cell].spec);
+    let kept = launch::kept_files(specs);
+    let words = || {
+        let size = human::bytes(kept);
+        format!("disk: {size} of models and sample ids are kept; `measure.models = \"none\"` keeps no model")
+    };
+    (kept >= MUCH).then(|| output::fold(&words(), output::width()).join("\n") + "\n")
+}
+
+/// `18 runs`, or `18 to 144 runs` where they are made until something is decided.
+pub(crate) fn number_of_runs(plan: &Plan) -> String {
+    let recipe::Bounds { least, most } = plan.number_of_runs();
+    let all = human::count(most, "run");
+    if least == most { all } else { format!("{} to {all}", human::thousands(least as u64)) }
+}
+
+/// Cells that the recipe leaves out.
+pub(crate) fn excluded(plan: &Plan) -> usize {
+    plan.cells.iter().filter(|cell| cell.excluded.is_some()).count()
+}
 
 /// Lines about the evidence that the repeats and evaluations of a plan can give; empty for a single arm.
 pub(crate) fn evidence(plan: &Plan) -> String {

@@ -41,13 +41,13 @@ impl Session {
 
     /// The same, with words for the kind of work that is stopped.
     pub(crate) fn listen_at(work: Work, console: &Console, store: &Path) -> Result<Self, Failure> {
-        let ears = Ears {
-            keyboard: ear(SignalKind::interrupt())?,
-            system: ear(SignalKind::terminate())?,
-            terminal: ear(SignalKind::hangup())?,
+        let signals = StopSignals {
+            keyboard: heard_signal(SignalKind::interrupt())?,
+            system: heard_signal(SignalKind::terminate())?,
+            terminal: heard_signal(SignalKind::hangup())?,
         };
         let session = Self { work, ..Self::default() };
-        tokio::spawn(hear(session.clone(), console.clone(), ears));
+        tokio::spawn(hear(session.clone(), console.clone(), signals));
         tokio::spawn(watch(session.clone(), console.clone(), store.to_owned()));
         Ok(session)
     }
@@ -107,14 +107,15 @@ impl Level {
     }
 }
 
-struct Ears {
+/// The signals that stop a session; those that are ignored are left out.
+struct StopSignals {
     keyboard: Option<Signal>,
     system: Option<Signal>,
     terminal: Option<Signal>,
 }
 
 /// Nothing where the signal was to be ignored from the start, as `nohup` wants it.
-fn ear(kind: SignalKind) -> Result<Option<Signal>, Failure> {
+fn heard_signal(kind: SignalKind) -> Result<Option<Signal>, Failure> {
     if is_ignored(kind.as_raw_value()) {
         return Ok(None);
     }
@@ -130,8 +131,8 @@ fn is_ignored(number: i32) -> bool {
     mask.is_some_and(|mask| number > 0 && mask >> (number - 1) & 1 == 1)
 }
 
-async fn next(ear: &mut Option<Signal>) {
-    let heard = match ear {
+async fn next(signal: &mut Option<Signal>) {
+    let heard = match signal {
         Some(signal) => signal.recv().await,
         None => None,
     };
@@ -140,12 +141,12 @@ async fn next(ear: &mut Option<Signal>) {
     }
 }
 
-async fn hear(session: Session, console: Console, mut ears: Ears) {
+async fn hear(session: Session, console: Console, mut signals: StopSignals) {
     loop {
         let exit = tokio::select! {
-            () = next(&mut ears.keyboard) => Exit::Interrupted,
-            () = next(&mut ears.system) => Exit::Terminated,
-            () = next(&mut ears.terminal) => Exit::HungUp,
+            () = next(&mut signals.keyboard) => Exit::Interrupted,
+            () = next(&mut signals.system) => Exit::Terminated,
+            () = next(&mut signals.terminal) => Exit::HungUp,
         };
         match session.hear(exit) {
             Some(answer) => console.write(answer),

@@ -2,7 +2,7 @@
 
 use crate::cache;
 use pictures::{PictureError, PictureFolder};
-use recipe::{DatasetFiles, Source};
+use recipe::{DatasetFiles, SampleFiles, Source};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
@@ -49,18 +49,19 @@ fn none_of(names: &[String]) -> String {
 /// # Errors
 /// A file is missing or cannot be read.
 pub fn digest(source: &Source) -> Result<String, DataFilesError> {
-    if let Source::ImageFolder { path, .. } = source {
-        // Without a place for a cache, all pictures are read each time.
-        let cache = cache::folder().ok().map(|folder| folder.join("pictures"));
-        return pictures::digest(path, cache.as_deref())
-            .map_err(|problems| DataFilesError::Pictures { problems });
+    match source.files() {
+        SampleFiles::BuiltIn => {
+            let described = serde_json::to_string(source).unwrap_or_default();
+            Ok(recipe::hex(&Sha256::digest(described)))
+        }
+        SampleFiles::Pictures(path) => {
+            // Without a place for a cache, all pictures are read each time.
+            let cache = cache::folder().ok().map(|folder| folder.join("pictures"));
+            pictures::digest(path, cache.as_deref()).map_err(|problems| DataFilesError::Pictures { problems })
+        }
+        SampleFiles::NamedFile(path) | SampleFiles::Folder(path, _) => digest_files(&files(source)?)
+            .map_err(|source| DataFilesError::Unreadable { folder: path.to_owned(), source }),
     }
-    let files = files(source)?;
-    let Some(folder) = source.path().filter(|_| !files.is_empty()) else {
-        let described = serde_json::to_string(source).unwrap_or_default();
-        return Ok(recipe::hex(&Sha256::digest(described)));
-    };
-    digest_files(&files).map_err(|source| DataFilesError::Unreadable { folder: folder.to_owned(), source })
 }
 
 /// The files of a data set on this machine, in a fixed order; none where it is built in.
@@ -68,13 +69,12 @@ pub fn digest(source: &Source) -> Result<String, DataFilesError> {
 /// # Errors
 /// A file is missing.
 pub(crate) fn files(source: &Source) -> Result<Vec<PathBuf>, DataFilesError> {
-    if let Source::TextLines { path, .. } = source {
-        return named_file(path);
+    match source.files() {
+        SampleFiles::BuiltIn => Ok(Vec::new()),
+        SampleFiles::NamedFile(path) => named_file(path),
+        SampleFiles::Pictures(path) => all_pictures(path),
+        SampleFiles::Folder(folder, files) => FileSet { folder, files }.find(),
     }
-    if let Source::ImageFolder { path, .. } = source {
-        return all_pictures(path);
-    }
-    FileSet::of(source).map_or_else(|| Ok(Vec::new()), |set| set.find())
 }
 
 /// The pictures of a folder, by their names.
@@ -100,12 +100,7 @@ struct FileSet<'a> {
     files: DatasetFiles,
 }
 
-impl<'a> FileSet<'a> {
-    /// The files that a worker reads; none where the data is built in, or is a file that the recipe names.
-    fn of(source: &'a Source) -> Option<Self> {
-        Some(Self { folder: source.path()?, files: source.kind().files()? })
-    }
-
+impl FileSet<'_> {
     fn find(&self) -> Result<Vec<PathBuf>, DataFilesError> {
         let mut found = Vec::new();
         for name in self.files.required {
@@ -154,11 +149,11 @@ fn digest_files(files: &[PathBuf]) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recipe::{ArrayProfile, ArrayValues, DatasetKind, Shape};
+    use recipe::{ArrayProfile, ArrayValues, Shape};
     use std::fs;
 
     fn mnist() -> &'static [&'static str] {
-        DatasetKind::Mnist.files().unwrap().required
+        DatasetFiles::IDX.required
     }
 
     fn digest_in(folder: &Path) -> Result<String, DataFilesError> {
@@ -193,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_users_arrays_are_their_files_wherever_they_are() {
-        let names = DatasetKind::Npy.files().unwrap().required;
+        let names = DatasetFiles::ARRAYS.required;
         let arrays = ArrayProfile {
             train: 9,
             test: 9,

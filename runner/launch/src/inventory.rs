@@ -1,15 +1,12 @@
 //! Checks before the start whether the worker binary has the strategies and codecs that a plan names.
 
 use crate::{Concern, ConcernLevel, Inventory, WorkerBinary};
-use recipe::{RunSpec, Strategy};
+use recipe::RunSpec;
 use std::collections::BTreeSet;
 
 /// The strategy and the codec of another crate that a run needs, by name.
 fn needs(spec: &RunSpec) -> impl Iterator<Item = Needed<'_>> {
-    let strategy = match &spec.strategy {
-        Strategy::Custom { name, .. } => Some(Needed::Strategy(name)),
-        _ => None,
-    };
+    let strategy = spec.strategy.custom_name().map(Needed::Strategy);
     strategy.into_iter().chain(spec.custom_codec.as_ref().map(|codec| Needed::Codec(&codec.name)))
 }
 
@@ -56,7 +53,7 @@ pub fn check_inventory(specs: &[&RunSpec], worker: &WorkerBinary) -> Vec<Concern
 mod tests {
     use super::*;
     use crate::sample::spec;
-    use recipe::CustomCodec;
+    use recipe::{CustomCodec, Strategy};
 
     fn worker(strategies: &[&str], codecs: &[&str]) -> WorkerBinary {
         let inventory = Inventory {

@@ -39,7 +39,8 @@ pub use spec::communication::{
     TransportKind,
 };
 pub use spec::compression::{Codec, CodedSum, Compression, CompressionKind, CustomCodec, QuantizeRange};
-pub use spec::dataset::{Dataset, DatasetFiles, DatasetKind, Partition, PartitionKind, Sampling, Source};
+pub use spec::dataset::{Dataset, DatasetKind, Partition, PartitionKind, Sampling, Source};
+pub use spec::dataset_files::{DatasetFiles, SampleFiles};
 pub use spec::dataset_profile::{DatasetProfile, ShapedBy, Targets};
 pub use spec::device::Device;
 pub use spec::emulation::{

@@ -158,9 +158,16 @@ impl PhaseClock {
                 bytes: self.bytes,
             });
         }
-        (self.since, self.peer, self.bytes) = (when, None, 0);
+        self.open_span(when);
         self.clock.entered(self.step.step, to);
         std::mem::replace(&mut self.current, to)
+    }
+
+    /// Opens a span with no peer.
+    fn open_span(&mut self, begin: Nanos) {
+        self.since = begin;
+        self.peer = None;
+        self.bytes = 0;
     }
 
     /// Communication and waiting in the closed spans of the current step.
@@ -170,7 +177,8 @@ impl PhaseClock {
 
     /// Sets the peer and the bytes of the open span.
     pub fn note(&mut self, peer: Rank, bytes: u64) {
-        (self.peer, self.bytes) = (Some(peer), bytes);
+        self.peer = Some(peer);
+        self.bytes = bytes;
     }
 
     /// Runs `f` in `phase`, then returns to the phase before.
@@ -203,7 +211,8 @@ impl PhaseClock {
 
     /// Discards all measurements and opens step `next` now; called when the run's clock starts.
     pub fn restart(&mut self, next: u64) {
-        (self.since, self.peer, self.bytes) = (self.enter(self.activity), None, 0);
+        let now = self.enter(self.activity);
+        self.open_span(now);
         self.hidden();
         self.step = StepTiming::open(next, self.since);
     }

@@ -209,7 +209,9 @@ impl Process<'_> {
                 emulation::measure(learner.as_mut(), &first, update)
                     .map_err(|error| LaneFailure::early(Phase::Forward, error))?
             }
-            _ => Parts::by_arithmetic(&spec.model, learner.layout().layers().len()),
+            Some(ComputeSplit::Given { .. }) | None => {
+                Parts::by_arithmetic(&spec.model, learner.layout().layers().len())
+            }
         };
         Ok(Some((learner, parts)))
     }

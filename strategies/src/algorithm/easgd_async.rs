@@ -29,8 +29,8 @@
 //! weights are coded, each end moves towards the decoded other, and their sum by the coding error.
 
 use crate::server::{
-    Arrival, Centre, CentrePart, Elastic, ElasticClient, Exchanges, Grant, ServerState, Shards, Visit, drawn,
-    pulled,
+    Arrival, Centre, CentrePart, Elastic, ElasticClient, Exchanges, Grant, ServerState, Shards, Visit,
+    pulled, pulled_centre,
 };
 use crate::{
     Loss, Pending, Progress, Service, ServiceContext, ServiceStep, StepError, Trainer, Vector, WorkerContext,
@@ -265,7 +265,7 @@ impl Master {
         let a = elastic.at(&ctx.info.plan, applied.samples);
         ctx.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
             for (c, x) in master.centre.iter_mut().zip(x.iter()) {
-                *c = drawn(*c, *x, a); // Equation 2, of one worker
+                *c = pulled_centre(*c, *x, a); // Equation 2, of one worker
             }
         });
         state.put_back(master);
@@ -281,6 +281,6 @@ impl Service for Master {
 
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         let step = self.serve(ctx);
-        self.client.settle(step, ctx, &self.state)
+        self.client.client().settle(step, ctx, &self.state)
     }
 }

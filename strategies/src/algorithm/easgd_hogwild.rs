@@ -18,7 +18,7 @@
 //! the worker's last.
 
 use crate::algorithm::hogwild_sgd::{GRAIN, LockFree};
-use crate::server::{Arrival, Elastic, ElasticClient, Grant, ServerState, drawn};
+use crate::server::{Arrival, Elastic, ElasticClient, Grant, ServerState, pulled_centre};
 use crate::{Service, ServiceContext, ServiceStep, StepError, Vector};
 use record::{LaneId, Phase, Work};
 
@@ -59,7 +59,7 @@ impl Master {
         let a = elastic.at(&ctx.info.plan, applied.samples);
         for (grain, x) in x.chunks_mut(GRAIN).enumerate() {
             ctx.lane.clock.timed(Phase::Update, Work::Update(x.len()), || {
-                centre.replace(grain * GRAIN, x, |c, x| drawn(c, x, a)); // Equation 2, of one worker
+                centre.replace(grain * GRAIN, x, |c, x| pulled_centre(c, x, a)); // Equation 2, of one worker
             });
         }
         let sent = client.encode(ctx, x);
@@ -75,6 +75,6 @@ impl Service for Master {
 
     fn step(&mut self, ctx: &mut ServiceContext) -> Result<ServiceStep, StepError> {
         let step = self.serve(ctx);
-        self.client.settle(step, ctx, &self.state)
+        self.client.client().settle(step, ctx, &self.state)
     }
 }

@@ -19,7 +19,7 @@
 //! EASGD*. The weights are the same. Where they are coded, each end moves towards the decoded other. A worker that is
 //! gone is left out of the round, and its unfinished turn counts for nothing.
 
-use crate::server::{RoundRobin, Shards, drawn, pulled};
+use crate::server::{RoundRobin, Shards, pulled, pulled_centre};
 use crate::{
     GroupRank, Kind, Loss, Progress, Service, ServiceContext, ServiceStep, StepError, Tag, Trainer, Vector,
     WorkerContext,
@@ -126,7 +126,7 @@ impl Master {
         let a = self.moving_rate.at(ctx.info.plan.learning_rate.at(consumed), self.shards.workers());
         ctx.lane.clock.timed(Phase::Update, Work::Update(self.x.len()), || {
             for (c, x) in self.centre.iter_mut().zip(self.x.iter()) {
-                *c = drawn(*c, *x, a); // line 14
+                *c = pulled_centre(*c, *x, a); // line 14
             }
         });
         let applied = self.turns.end(j, ctx.info.plan.sampler.own_samples(t, j) as u64);

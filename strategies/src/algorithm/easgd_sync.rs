@@ -28,11 +28,11 @@ use crate::collective::Branch;
 use crate::schedule::{Division, Sections};
 use crate::server::pulled;
 use crate::{
-    GroupRank, Handoff, Kind, Loss, Packet, Request, Service, ServiceContext, ServiceStep, StateVisitor,
-    StepError, Tag, Trainer, TrainingPlan, Vector, Wire, WorkerContext,
+    Fields, GroupRank, Handoff, Kind, Loss, Message, Packet, Request, Service, ServiceContext, ServiceStep,
+    StateVisitor, StepError, Tag, Trainer, TrainingPlan, Vector, Wire, WorkerContext, malformed,
 };
 use recipe::{MovingRate, SyncVariant};
-use record::{LaneId, Phase, PhaseClock, Work};
+use record::{LaneId, Phase, PhaseClock, Rank, Work};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ pub struct Load {
 
 impl Load {
     /// Line 14: moves the centre towards the workers' weights, whose sum the load holds.
-    fn draw_centre(&mut self, a: f32, workers: usize, clock: &mut PhaseClock) {
+    fn pull_centre(&mut self, a: f32, workers: usize, clock: &mut PhaseClock) {
         let Self { sum, centre, .. } = self;
-        clock.timed(Phase::Update, Work::Update(sum.len()), || draw(centre, sum, a, workers));
+        clock.timed(Phase::Update, Work::Update(sum.len()), || pull_centre(centre, sum, a, workers));
     }
 }
 
@@ -138,7 +138,7 @@ impl Worker {
         if trainers.me() != GroupRank(0) {
             return through_tree(load, Some(Vec::new()), tag, &mut ctx.wire_over(&trainers).weights());
         }
-        ctx.wire().exact().send_packet(master, push, ready(&load.parts))?;
+        ctx.service().send_message(master, push, &CentreRequest::of(&load.parts))?;
         let receive = |(call, _)| ctx.wire().recv_packet(master, of_part(Tag::new(Kind::Pull, t), call));
         let sent = load.parts.iter().enumerate().map(receive).collect::<Result<Vec<Packet>, StepError>>()?;
         through_tree(load, Some(sent), tag, &mut ctx.wire_over(&trainers).weights())?;
@@ -169,7 +169,7 @@ impl Trainer for Worker {
             let mut load = self.pack(ctx);
             self.travel(ctx, &mut load)?;
             if self.is_master(ctx) {
-                load.draw_centre(a, self.workers, &mut ctx.lane().clock);
+                load.pull_centre(a, self.workers, &mut ctx.lane().clock);
             }
             load
         };
@@ -203,7 +203,7 @@ fn in_step(moving_rate: MovingRate, plan: &TrainingPlan, t: u64) -> f32 {
 }
 
 /// c <- c + a (sum - p c): Equation 2.
-fn draw(centre: &mut [f32], sum: &[f32], a: f32, workers: usize) {
+fn pull_centre(centre: &mut [f32], sum: &[f32], a: f32, workers: usize) {
     let p = workers as f32;
     for (c, sum) in centre.iter_mut().zip(sum) {
         *c += a * (*sum - p * *c);
@@ -215,25 +215,49 @@ fn of_part(tag: Tag, call: usize) -> Tag {
     Tag { call: call as u32, ..tag }
 }
 
-/// Request of worker 0 to the master of variant 1 for the centre: the position at which each part begins.
-fn ready(parts: &[Range<usize>]) -> Packet {
-    Packet(parts.iter().flat_map(|part| (part.start as u32).to_le_bytes()).collect::<Vec<u8>>().into())
+/// Request of worker 0 to the master of variant 1 for the centre.
+#[derive(Debug, PartialEq, Eq)]
+struct CentreRequest {
+    /// The position at which each part begins, from the last part to the first.
+    begins: Vec<u32>,
 }
 
-/// The parts of `n` weights that worker 0 asks for.
-fn asked_for(ready: &Packet, n: usize) -> Result<Vec<Range<usize>>, StepError> {
-    let (begins, rest) = ready.0.as_chunks();
-    let mut end = n;
-    let mut parts = Vec::with_capacity(begins.len());
-    for begin in begins.iter().map(|begin| u32::from_le_bytes(*begin) as usize) {
-        if begin >= end {
-            break;
-        }
-        parts.push(begin..end);
-        end = begin;
+impl Message for CentreRequest {
+    const NAME: &'static str = "a request for the parts of a centre";
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.begins.iter().for_each(|begin| out.extend(begin.to_le_bytes()));
     }
-    let whole = end == 0 && parts.len() == begins.len() && rest.is_empty();
-    if whole { Ok(parts) } else { Err(StepError::Packet { bytes: ready.0.len(), elements: n }) }
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let mut begins = Vec::new();
+        while !fields.is_empty() {
+            begins.push(fields.u32()?);
+        }
+        Some(Self { begins })
+    }
+}
+
+impl CentreRequest {
+    fn of(parts: &[Range<usize>]) -> Self {
+        Self { begins: parts.iter().map(|part| part.start as u32).collect() }
+    }
+
+    /// The parts that a packet asks for, which the master `me` received: all of its `n` weights.
+    fn received(packet: &Packet, me: Rank, n: usize) -> Result<Vec<Range<usize>>, StepError> {
+        let begins = Self::decode(packet, me)?.begins;
+        let mut end = n;
+        let mut parts = Vec::with_capacity(begins.len());
+        for begin in begins.iter().map(|begin| *begin as usize) {
+            if begin >= end {
+                break;
+            }
+            parts.push(begin..end);
+            end = begin;
+        }
+        let whole = end == 0 && parts.len() == begins.len();
+        if whole { Ok(parts) } else { Err(malformed::<Self>(packet, me)) }
+    }
 }
 
 /// Where the centre is.
@@ -341,7 +365,7 @@ impl Service for TreeLane {
         let plan = ctx.info.plan.clone();
         if trainers.me() == GroupRank(0) {
             let a = in_step(self.moving_rate, &plan, t);
-            load.draw_centre(a, plan.workers(), &mut ctx.lane.clock);
+            load.pull_centre(a, plan.workers(), &mut ctx.lane.clock);
         }
         self.loads.reply(ticket, load);
         Ok(ServiceStep::Served(plan.budget.samples_after(t)))
@@ -382,7 +406,8 @@ impl Service for Master {
         self.t += 1;
         let push = Tag::new(Kind::Push, self.t);
         let pull = Tag::new(Kind::Pull, self.t);
-        let parts = asked_for(&ctx.wire().recv_packet(GroupRank(0), push)?, self.centre.len())?;
+        let request = ctx.wire().exact().recv_packet(GroupRank(0), push)?;
+        let parts = CentreRequest::received(&request, ctx.info.rank, self.centre.len())?;
         for (call, part) in parts.iter().enumerate() {
             let centre = &self.centre[part.clone()];
             ctx.wire().weights().send(GroupRank(0), of_part(pull, call), part.start, centre)?;
@@ -395,7 +420,7 @@ impl Service for Master {
         let workers = plan.workers();
         let Self { centre, sum, .. } = self;
         let work = Work::Update(sum.len());
-        ctx.lane.clock.timed(Phase::Update, work, || draw(centre, sum, a, workers));
+        ctx.lane.clock.timed(Phase::Update, work, || pull_centre(centre, sum, a, workers));
         Ok(ServiceStep::Served(plan.budget.samples_after(self.t)))
     }
 

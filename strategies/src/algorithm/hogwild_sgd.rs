@@ -169,7 +169,7 @@ mod tests {
         let own = together(|k| {
             let mut x = [k as f32, 10.0 * k as f32];
             for _ in 0..2_000_000 {
-                centre.replace(0, &mut x, |c, x| crate::server::drawn(c, x, 1.0));
+                centre.replace(0, &mut x, |c, x| crate::server::pulled_centre(c, x, 1.0));
             }
             x
         });
@@ -195,7 +195,7 @@ mod tests {
                 let mut x = [16.0 * k as f32; WEIGHTS];
                 for _ in 0..4 {
                     let mut c = x;
-                    centre.replace(0, &mut c, |c, x| crate::server::drawn(c, x, 0.5));
+                    centre.replace(0, &mut c, |c, x| crate::server::pulled_centre(c, x, 0.5));
                     for (x, c) in x.iter_mut().zip(c) {
                         *x -= 0.5 * (*x - c);
                     }

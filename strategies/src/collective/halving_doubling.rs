@@ -78,7 +78,8 @@ impl CollectiveAlgorithm for HalvingDoubling {
             let lower = mine.start..mine.start + d;
             let upper = mine.start + d..mine.end;
             let (kept, given) = if number & d == 0 { (lower, upper) } else { (upper, lower) };
-            (mine, tag) = (kept, tag.part(tag.part as usize + 1));
+            mine = kept;
+            tag = tag.part(tag.part as usize + 1);
             let partner = fold.place(number ^ d);
             let given = chunks.span(&given);
             // A place rounds an element once, in whichever half or chunk it lies: it has one memory for all of them.
@@ -112,7 +113,8 @@ impl CollectiveAlgorithm for HalvingDoubling {
         let chunks = Chunks::new(elements, fold.hosts, Guarantee::Exact);
         for d in (0..fold.rounds()).map(|round| 1 << round) {
             let first = number & !(d - 1);
-            (messages, sent) = (messages + 1, sent + chunks.span(&(first..first + d)).len());
+            messages += 1;
+            sent += chunks.span(&(first..first + d)).len();
         }
         let guests = usize::from(guest.is_some());
         Cost { messages: messages + guests, elements: sent + guests * elements }

@@ -19,6 +19,7 @@
 //! way already, so that it waits, if it waits, for room for a message before m. Round the ring, the numbers of these
 //! messages fall: they cannot come back to m.
 
+use super::Rates;
 use crate::vector::piece;
 use crate::{GroupRank, Packet, StepError, Tag, Wire};
 use std::collections::VecDeque;
@@ -191,4 +192,17 @@ impl<'a, 'b> Journey<'a, 'b> {
             self.leaving.push_back(Leaving { segment: segment + self.lead, round: 0, content });
         }
     }
+}
+
+/// The time of a ring with `segments` segments per chunk.
+pub(super) fn time(elements: usize, places: usize, segments: usize, rates: Rates) -> f64 {
+    if places == 1 {
+        return 0.0;
+    }
+    let chunk = elements.div_ceil(places);
+    let segment = chunk.div_ceil(segments);
+    let busy = rates.transfer(chunk);
+    let scatter = busy.max(rates.message(segment) + rates.sum(segment));
+    let gather = busy.max(rates.message(segment));
+    (places - 1) as f64 * scatter + (places - 2) as f64 * gather + rates.message(chunk)
 }

@@ -34,7 +34,7 @@
 //! Source: Li et al., Pipe-SGD, NeurIPS 2018, section 3.2 and figure 3, which has no equation: the formula follows from the
 //! pipeline.
 
-use super::journey::Journey;
+use super::journey::{self, Journey};
 use super::{CollectiveAlgorithm, Cost, Rates, Ring};
 use crate::{StepError, Tag, Wire};
 
@@ -73,19 +73,6 @@ impl CollectiveAlgorithm for PipelinedRing {
     }
 
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
-        time(elements, places, self.segments, rates)
+        journey::time(elements, places, self.segments, rates)
     }
-}
-
-/// The time of a ring with `segments` segments per chunk.
-pub(super) fn time(elements: usize, places: usize, segments: usize, rates: Rates) -> f64 {
-    if places == 1 {
-        return 0.0;
-    }
-    let chunk = elements.div_ceil(places);
-    let segment = chunk.div_ceil(segments);
-    let busy = rates.transfer(chunk);
-    let scatter = busy.max(rates.message(segment) + rates.sum(segment));
-    let gather = busy.max(rates.message(segment));
-    (places - 1) as f64 * scatter + (places - 2) as f64 * gather + rates.message(chunk)
 }

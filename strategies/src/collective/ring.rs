@@ -47,8 +47,8 @@
 //!
 //! Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
-use super::journey::Journey;
-use super::{CollectiveAlgorithm, Cost, Rates, pipelined_ring};
+use super::journey::{self, Journey};
+use super::{CollectiveAlgorithm, Cost, Rates};
 use crate::compress::Guarantee;
 use crate::vector::piece;
 use crate::{StepError, Tag, Wire};
@@ -85,7 +85,7 @@ impl CollectiveAlgorithm for Ring {
     }
 
     fn time(&self, elements: usize, places: usize, rates: Rates) -> f64 {
-        pipelined_ring::time(elements, places, segments(elements, places), rates)
+        journey::time(elements, places, segments(elements, places), rates)
     }
 }
 

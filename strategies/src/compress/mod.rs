@@ -34,7 +34,7 @@ pub use terngrad::Terngrad;
 pub use top_k::TopK;
 pub use truncate16::Truncate16;
 
-pub(crate) use kernels::{distance, dot};
+pub(crate) use kernels::{Distance, distance, dot};
 
 use crate::{Kind, Packet, StateError, StateVisitor, StepError};
 use recipe::{Codec, CodedSum, Compression};

@@ -137,7 +137,8 @@ fn pack(codes: &[u32], bits: usize, bytes: &mut [u8]) {
             if let Some(byte) = bytes.next() {
                 *byte = waiting as u8;
             }
-            (waiting, count) = (waiting >> 8, count - 8);
+            waiting >>= 8;
+            count -= 8;
         }
     }
     if let Some(byte) = bytes.next() {
@@ -157,7 +158,8 @@ fn unpacked(bytes: &[u8], bits: usize) -> impl Iterator<Item = u32> + '_ {
             count += 8;
         }
         let code = (waiting & mask) as u32;
-        (waiting, count) = (waiting >> bits, count - bits);
+        waiting >>= bits;
+        count -= bits;
         Some(code)
     })
 }

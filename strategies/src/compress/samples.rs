@@ -56,7 +56,7 @@ pub(super) fn through(codec: &mut dyn Compressor, slot: Slot, x: &[f32]) -> Vec<
 /// The squared error is at most what the codec promises.
 pub(super) fn check_contraction(codec: &mut dyn Compressor, x: &[f32]) {
     let Guarantee::Contraction { delta } = codec.guarantee() else { panic!("no contraction") };
-    let (squared, error) = super::distance(x, &through(codec, SLOT, x));
+    let super::Distance { squared, squared_error: error } = super::distance(x, &through(codec, SLOT, x));
     assert!(error <= (1.0 - delta) * squared * 1.000_001, "{error} is lost of {squared}");
 }
 

@@ -112,10 +112,10 @@ mod tests {
         fn it_contracts_by_what_its_head_says(x in prop::collection::vec(-300.0_f32..300.0, 1..100)) {
             samples::check_contraction(&mut Sign, &x);
             let y = through(&mut Sign, SLOT, &x);
-            let (squared, error) = super::super::distance(&x, &y);
+            let super::super::Distance { squared, squared_error } = super::super::distance(&x, &y);
             let one: f64 = x.iter().map(|value| f64::from(value.abs())).sum();
             let expected = squared - one * one / x.len() as f64;
-            prop_assert!((error - expected).abs() <= 1e-6 * squared, "{} instead of {}", error, expected);
+            prop_assert!((squared_error - expected).abs() <= 1e-6 * squared, "{squared_error} instead of {expected}");
         }
 
         #[test]

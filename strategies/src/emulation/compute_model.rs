@@ -26,7 +26,8 @@ impl Parts {
         let mut work: Vec<f64> = weighted.iter().map(|layer| layer.flops as f64).collect();
         let mut backward: Vec<f64> = weighted.iter().map(|layer| layer.backward_flops as f64).collect();
         if work.len() != layers || work.iter().sum::<f64>() <= 0.0 {
-            (work, backward) = (vec![1.0; layers], vec![2.0; layers]);
+            work = vec![1.0; layers];
+            backward = vec![2.0; layers];
         }
         Self { forward: work, loss: 0.0, backward, update: 0.0 }
     }
@@ -35,7 +36,8 @@ impl Parts {
     fn shared(mut self, forward: f64, backward: f64, update: f64) -> Self {
         scale(&mut self.forward, forward);
         scale(&mut self.backward, backward);
-        (self.loss, self.update) = (0.0, update);
+        self.loss = 0.0;
+        self.update = update;
         self
     }
 

@@ -4,7 +4,7 @@
 //! than that; here workers keep their optimizer, so that all of a step but the sum is as without a server.
 
 use crate::collective::through_servers::SumRequest;
-use crate::message::SIGNAL;
+use crate::message::Signal;
 use crate::service_context::ServiceContext;
 use crate::strategy::{Service, ServiceStep};
 use crate::{Group, GroupRank, Kind, Packet, StateVisitor, StepError, Tag, Vector, WorkerContext};
@@ -184,7 +184,9 @@ impl WorkerContext {
         let workers = self.trainers().size();
         let tag = Tag { part, ..Tag::new(Kind::Push, self.t()) };
         let servers = workers..self.info().everyone.size();
-        servers.map(GroupRank).try_for_each(|server| self.wire().exact().send_packet(server, tag, SIGNAL))
+        servers
+            .map(GroupRank)
+            .try_for_each(|server| self.wire().exact().send_packet(server, tag, Signal::Here.packet()))
     }
 
     /// Tells the servers behind the workers that this one asks for no more sums.

@@ -1,25 +1,15 @@
 //! The server's end of the push-pull protocol, for one worker.
 
 use crate::Progress;
-use crate::message::{Fields, Message};
+use crate::message::{Fields, Message, Signal};
+use crate::server::applied::Applied;
 use crate::server::state::{Centre, ServerState};
-use crate::server::worker_clocks::{Applied, WorkerClocks};
+use crate::server::worker_clocks::WorkerClocks;
 use crate::service_context::ServiceContext;
 use crate::strategy::ServiceStep;
 use crate::vector::Vector;
 use crate::{GroupRank, Kind, Packet, StepError, Tag};
 use recipe::Serve;
-use record::{Event, UpdateRecord};
-
-/// Sent by a worker in place of a gradient when none follows: one byte, which is no encoding of a vector.
-pub(super) const GOODBYE: Packet = Packet::from_static(&[0]);
-
-/// Sent by a worker that must ask for a turn before it sends a vector.
-pub(super) const ASK: Packet = Packet::from_static(&[1]);
-/// The server's answer when the worker's turn begins.
-const GRANT: Packet = Packet::from_static(&[1]);
-/// Sent by the worker when it has the weights: its turn ends.
-pub(super) const RECEIVED: Packet = Packet::from_static(&[1]);
 
 /// The parts of an exchange. Upwards: request, vector, receipt. Downwards: permission, note, vector.
 pub(super) mod part {
@@ -102,7 +92,7 @@ impl Client {
         let from = GroupRank(self.worker);
         let push = Tag::new(Kind::Push, self.step);
         let mut packet = ctx.recv_patiently(self.silences, |ctx| ctx.wire().recv_packet(from, push))?;
-        if packet == GOODBYE {
+        if packet == Signal::Goodbye.packet() {
             return Ok(Push::Left);
         }
         if self.serve == Serve::One {
@@ -122,7 +112,7 @@ impl Client {
         pull: Tag,
     ) -> Result<(), StepError> {
         state.begin_turn(&mut ctx.lane, self.worker)?;
-        ctx.wire().exact().send_packet(GroupRank(self.worker), pull.part(part::TURN), GRANT)
+        ctx.wire().exact().send_packet(GroupRank(self.worker), pull.part(part::TURN), Signal::Grant.packet())
     }
 
     /// Waits until the worker has the answer, and ends its turn.
@@ -167,16 +157,7 @@ impl Client {
 
     /// Records the update that applied the worker's gradient.
     pub fn record(&self, ctx: &ServiceContext, applied: Applied) {
-        let Applied { version, staleness, samples, .. } = applied;
-        ctx.record(Event::Update(UpdateRecord {
-            rank: ctx.info.rank,
-            worker: ctx.info.everyone.rank(GroupRank(self.worker)),
-            step: self.step,
-            version,
-            staleness,
-            samples,
-            at: ctx.lane.clock.now(),
-        }));
+        applied.record(ctx, GroupRank(self.worker), self.step);
     }
 
     /// Encodes the weights of an answer, unless training is over.
@@ -224,14 +205,10 @@ impl Client {
         // Or the others would wait for the end of its turn.
         state.end_turn(self.worker);
         let worker = ctx.info.everyone.rank(GroupRank(self.worker));
-        if !ctx.is_absence_of(worker, &error) {
-            return Err(error);
-        }
-        state.write(|clocks| clocks.lose(self.worker));
-        if state.read(WorkerClocks::is_abandoned) {
-            return Err(error);
-        }
-        ctx.record_lost_peer(worker, self.came + 1, &error);
+        ctx.lose_one_of(worker, self.came + 1, error, || {
+            state.write(|clocks| clocks.lose(self.worker));
+            !state.read(WorkerClocks::is_abandoned)
+        })?;
         Ok(ServiceStep::Finished)
     }
 

@@ -6,12 +6,11 @@
 
 use crate::message::{Fields, Message};
 use crate::plan::TrainingPlan;
+use crate::server::applied::Applied;
 use crate::server::client::{Client, Note, part};
 use crate::server::shards::Shards;
 use crate::server::state::{Centre, ServerState};
-use crate::server::worker_clocks::Applied;
 use crate::service_context::ServiceContext;
-use crate::strategy::ServiceStep;
 use crate::vector::Vector;
 use crate::worker_context::WorkerContext;
 use crate::{GroupRank, Kind, Packet, StepError, Tag};
@@ -40,7 +39,7 @@ impl Elastic {
 }
 
 /// The new centre c + a (x - c), moved towards a worker.
-pub fn drawn(c: f32, x: f32, a: f32) -> f32 {
+pub fn pulled_centre(c: f32, x: f32, a: f32) -> f32 {
     c + a * (x - c)
 }
 
@@ -112,6 +111,11 @@ impl ElasticClient {
         Self { client, period, visit: 0 }
     }
 
+    /// The worker as one of the server's.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Number of the worker, from 0.
     pub fn worker(&self) -> usize {
         self.client.worker()
@@ -172,16 +176,6 @@ impl ElasticClient {
         ctx.send_message(to, self.pull(), &grant)?;
         ctx.wire().weights().send_packet(to, self.pull().part(part::VECTOR), centre)?;
         self.client.dismiss(ctx, state, Tag::new(Kind::Push, self.visit))
-    }
-
-    /// The end of a step of this lane, as for [`Client::settle`].
-    pub fn settle<C: Centre>(
-        &self,
-        step: Result<ServiceStep, StepError>,
-        ctx: &ServiceContext,
-        state: &ServerState<C>,
-    ) -> Result<ServiceStep, StepError> {
-        self.client.settle(step, ctx, state)
     }
 
     fn pull(&self) -> Tag {

@@ -2,7 +2,8 @@
 //! weights for the centre while the worker computes. Without it a server would wait for the worker's gradient.
 
 use crate::handoff::{Handoff, Pending, Request};
-use crate::server::client::{Note, RECEIVED, part};
+use crate::message::Signal;
+use crate::server::client::{Note, part};
 use crate::server::elastic_client::{Grant, Visit};
 use crate::server::shards::Shards;
 use crate::service_context::ServiceContext;
@@ -73,7 +74,7 @@ impl ExchangeLane {
         ctx.wire().weights().send_packet(place, push.part(part::VECTOR), weights)?;
         let grant = ctx.recv_message(place, pull)?;
         let weights = ctx.wire().recv_packet(place, pull.part(part::VECTOR))?;
-        ctx.wire().exact().send_packet(place, push.part(part::TURN), RECEIVED)?;
+        ctx.wire().exact().send_packet(place, push.part(part::TURN), Signal::Received.packet())?;
         Ok(CentrePart { grant, weights })
     }
 }

@@ -5,6 +5,7 @@
 //! training ends is decided here.
 
 pub(crate) mod adder;
+mod applied;
 mod bucket_lanes;
 mod client;
 mod elastic_client;
@@ -17,12 +18,13 @@ mod state;
 mod worker_clocks;
 
 pub use adder::{Adder, AdderScope};
+pub use applied::Applied;
 pub use bucket_lanes::{ReceivingLane, SendingLane, SentBuckets};
 pub use client::{Client, Push};
-pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, Visit, drawn, pulled};
+pub use elastic_client::{Arrival, Elastic, ElasticClient, Grant, Visit, pulled, pulled_centre};
 pub use exchange_lane::{CentrePart, Exchange, ExchangeLane, Exchanges};
 pub use round_robin::RoundRobin;
 pub use shards::Shards;
 pub use snapshot_lane::SnapshotLane;
 pub use state::{Centre, ServerState};
-pub use worker_clocks::{Applied, TrainingEnd, WorkerClocks};
+pub use worker_clocks::{TrainingEnd, WorkerClocks};

@@ -1,8 +1,8 @@
 //! The worker's end of the push-pull protocol: gradients up, weights down.
 
-use crate::message::Message;
+use crate::message::{Message, Signal};
 use crate::plan::Progress;
-use crate::server::client::{ASK, GOODBYE, Note, RECEIVED, part};
+use crate::server::client::{Note, part};
 use crate::server::shards::Shards;
 use crate::vector::Vector;
 use crate::worker_context::WorkerContext;
@@ -31,7 +31,7 @@ impl Shards {
             let slot = ctx.wire().slot(place, push, span.start);
             let gradient = ctx.wire().encode(slot, &g[span.clone()]);
             let service = ctx.service();
-            service.wire().exact().send_packet(place, push, ASK)?;
+            service.wire().exact().send_packet(place, push, Signal::Ask.packet())?;
             service.recv_patiently(self.silences(), |service| {
                 service.wire().recv_packet(place, pull.part(part::TURN))
             })?;
@@ -43,7 +43,7 @@ impl Shards {
             let note = Note::decode(&note, service.info.rank)?;
             let follow = || service.wire().recv_packet(place, pull.part(part::VECTOR));
             let weights = note.weights.then(follow).transpose()?;
-            service.wire().exact().send_packet(place, push.part(part::TURN), RECEIVED)?;
+            service.wire().exact().send_packet(place, push.part(part::TURN), Signal::Received.packet())?;
             if server == 0 {
                 progress = Progress { samples: note.samples, over: !note.weights };
             }
@@ -82,6 +82,7 @@ impl Shards {
     /// Tells all servers that no gradient follows.
     pub fn leave_servers(&self, ctx: &mut WorkerContext) -> Result<(), StepError> {
         let push = Tag::new(Kind::Push, ctx.t() + 1);
-        (0..self.servers()).try_for_each(|server| ctx.wire().send_packet(self.place(server), push, GOODBYE))
+        (0..self.servers())
+            .try_for_each(|server| ctx.wire().send_packet(self.place(server), push, Signal::Goodbye.packet()))
     }
 }

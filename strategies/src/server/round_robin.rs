@@ -1,17 +1,14 @@
 //! Round robin: workers are served one after the other, both ends of the protocol.
 
 use crate::Progress;
-use crate::message::Message;
+use crate::message::{Message, Signal};
+use crate::server::applied::Applied;
 use crate::server::client::Note;
 use crate::server::shards::Shards;
-use crate::server::worker_clocks::Applied;
 use crate::service_context::ServiceContext;
 use crate::worker_context::WorkerContext;
-use crate::{GroupRank, Kind, Packet, StepError, Tag};
-use record::{Event, Phase, UpdateRecord};
-
-/// Sent by a worker when its turn ends.
-const DONE: Packet = Packet::from_static(&[1]);
+use crate::{GroupRank, Kind, StepError, Tag};
+use record::Phase;
 
 /// The order of the workers, and the updates of their turns.
 #[derive(Clone, Debug, Default)]
@@ -95,30 +92,17 @@ impl RoundRobin {
 
     /// Records the update of worker `j` in its turn.
     pub fn record(&self, ctx: &ServiceContext, j: usize, applied: Applied) {
-        let Applied { version, staleness, samples, .. } = applied;
-        ctx.record(Event::Update(UpdateRecord {
-            rank: ctx.info.rank,
-            worker: ctx.info.everyone.rank(GroupRank(j)),
-            step: self.workers[j].turns,
-            version,
-            staleness,
-            samples,
-            at: ctx.lane.clock.now(),
-        }));
+        applied.record(ctx, GroupRank(j), self.workers[j].turns);
     }
 
     /// A worker's turn failed. If the worker is lost, the loss is recorded and the others continue; the run fails only
     /// when all workers are lost.
     pub fn lose(&mut self, ctx: &mut ServiceContext, j: usize, error: StepError) -> Result<(), StepError> {
         let peer = ctx.info.everyone.rank(GroupRank(j));
-        if !ctx.is_absence_of(peer, &error) {
-            return Err(error);
-        }
-        self.workers[j].here = false;
-        if self.here().is_empty() {
-            return Err(error);
-        }
-        ctx.record_lost_peer(peer, self.workers[j].turns, &error);
+        ctx.lose_one_of(peer, self.workers[j].turns, error, || {
+            self.workers[j].here = false;
+            !self.here().is_empty()
+        })?;
         ctx.resume(Phase::Other);
         Ok(())
     }
@@ -139,6 +123,10 @@ impl Shards {
 
     /// Tells the master that the turn is over.
     pub fn end_turn(&self, ctx: &mut WorkerContext, turn: u64) -> Result<(), StepError> {
-        ctx.wire().exact().send_packet(self.place(0), Tag::new(Kind::Push, turn).part(1), DONE)
+        ctx.wire().exact().send_packet(
+            self.place(0),
+            Tag::new(Kind::Push, turn).part(1),
+            Signal::Done.packet(),
+        )
     }
 }

@@ -2,6 +2,7 @@
 //! computes with, and whether it may continue. Pure.
 
 use crate::plan::{Progress, TrainingPlan};
+use crate::server::applied::Applied;
 use std::collections::BTreeMap;
 
 /// The clocks of all workers of a server.
@@ -41,19 +42,6 @@ enum Presence {
     /// Has taken its last step.
     Left,
     Lost,
-}
-
-/// Facts about a gradient at the moment when it is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// Number of the update, from 1: the version of the weights after it.
-    pub version: u64,
-    /// Updates between the weights that the gradient was computed with and those that it is applied to.
-    pub staleness: u64,
-    /// Samples of all applied gradients before this one.
-    pub consumed: u64,
-    /// The same with this one.
-    pub samples: u64,
 }
 
 /// Where the end of training is decided.

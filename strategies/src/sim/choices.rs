@@ -48,7 +48,8 @@ impl Choices {
 
     /// Goes back to the last choice that has another branch; false when all were tried.
     pub fn another(&mut self) -> bool {
-        (self.made, self.pruned) = (0, false);
+        self.made = 0;
+        self.pruned = false;
         while let Some((taken, of)) = self.path.pop() {
             if taken + 1 < of {
                 self.path.push((taken + 1, of));

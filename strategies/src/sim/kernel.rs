@@ -9,7 +9,7 @@ use crate::emulation::{Fabric, Flight, NicModel};
 use crate::rng::mix;
 use crate::{Envelope, Kind, Senders, StepError, Tag, Wanted};
 use corosensei::Yielder;
-use credit::Credits;
+use credit::{Credits, Direction};
 use health::Health;
 use order::Slice;
 use record::{LaneId, Nanos, Phase, Rank};
@@ -290,7 +290,7 @@ impl Kernel {
         if state.health.swallows(from, to) {
             return Ok(());
         }
-        state.credits.take((from, to), bytes);
+        state.credits.take(Direction { from, to }, bytes);
         state.flying.entry(way).or_default().push_back((envelope, flight));
         state.push(flight.ready, Event::Land(way));
         Ok(())

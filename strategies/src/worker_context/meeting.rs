@@ -1,7 +1,7 @@
 //! A meeting of all workers that ends everywhere at the same moment.
 
 use super::WorkerContext;
-use crate::message::SIGNAL;
+use crate::message::Signal;
 use crate::{GroupRank, Kind, StepError};
 
 /// The signals of a meeting.
@@ -28,19 +28,19 @@ impl WorkerContext {
                 wire.recv_packet(worker, tag.part(part::HERE))?;
             }
             for worker in group.others() {
-                wire.send_packet(worker, tag.part(part::ALL_HERE), SIGNAL)?;
+                wire.send_packet(worker, tag.part(part::ALL_HERE), Signal::Here.packet())?;
             }
         } else {
-            wire.send_packet(first, tag.part(part::HERE), SIGNAL)?;
+            wire.send_packet(first, tag.part(part::HERE), Signal::Here.packet())?;
             wire.recv_packet(first, tag.part(part::ALL_HERE))?;
         }
         let begin = tag.part(part::BEGIN);
         if me == second {
             for worker in group.others() {
-                wire.send_packet(worker, begin, SIGNAL)?;
+                wire.send_packet(worker, begin, Signal::Here.packet())?;
             }
         } else if me == third {
-            wire.send_packet(second, begin, SIGNAL)?;
+            wire.send_packet(second, begin, Signal::Here.packet())?;
         }
         let teller = if me == second { third } else { second };
         if teller.0 < group.size() {

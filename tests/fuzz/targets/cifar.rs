@@ -7,7 +7,7 @@
 
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
-use worker::data::hostile::{FileForm, read_cifar_10, read_cifar_100};
+use worker::data::fuzz_targets::{FileForm, read_cifar_10, read_cifar_100};
 
 /// The bound of the target `idx`, whose files are packed the same way.
 const BOUND: Bound = Bound { factor: 3 * 1040, constant: 1 << 20 };

@@ -6,7 +6,7 @@
 
 use bakeoff_fuzz::{Bound, bounded};
 use libfuzzer_sys::fuzz_target;
-use worker::data::hostile::{FileForm, read_idx};
+use worker::data::fuzz_targets::{FileForm, read_idx};
 
 /// gzip unpacks to at most 1,032 times its size, and a vector that grows is at most doubled, the old half
 /// still there; the decoder has windows of its own.

@@ -16,7 +16,7 @@ use crate::UnknownBaseline;
 use crate::compared_cells::compared_cells;
 use crate::looks;
 use judged_run::judged;
-use recipe::{ExchangeThrough, LayeredModel, Metric, Profile, StepPace, StrategyKind, Target};
+use recipe::{LayeredModel, Metric, Target};
 use std::collections::BTreeMap;
 use store::{RunRow, RunState, SweepRows};
 
@@ -160,12 +160,6 @@ impl<'a> RunsByCell<'a> {
     }
 }
 
-/// Whether two workers at a time average their models, each pair by itself.
-fn averages_in_pairs(kind: StrategyKind) -> bool {
-    let Profile { exchange, pace, .. } = kind.profile();
-    exchange == ExchangeThrough::Neighbours && pace == StepPace::Own
-}
-
 fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
     let plan = &rows.plan;
     let under_way = looks::under_way(rows);
@@ -192,8 +186,8 @@ fn conditions(rows: &SweepRows, baseline: usize) -> Vec<Condition<'_>> {
             held_out: cell.spec.dataset.held_out().unwrap_or_default(),
             own_pace: cell.spec.strategy.is_asynchronous().then_some(cell.spec.train.global_batch),
             period: cell.spec.strategy.period(),
-            held_back: cell.spec.strategy.holds_back(),
-            averages_in_pairs: averages_in_pairs(cell.spec.strategy.kind()),
+            held_back: cell.spec.strategy.holds_workers_back(),
+            averages_in_pairs: cell.spec.strategy.kind().profile().averages_in_pairs(),
             usage: Usage::of(&cell.spec, plan.report.prices.of(number)),
             auxiliary_heads: cell.spec.model.layered().is_some_and(LayeredModel::has_auxiliary_heads),
             runs: judged(&runs.rows[number], target, cell.spec.train.global_batch),

@@ -84,7 +84,7 @@ fn tell(path: &Path, answer: &Result<Plan, Problems>, context: &Context<'_>) -> 
                 path.display(),
                 human::count(plan.arms.len(), "arm"),
                 human::count(plan.number_of_points(), "cell"),
-                super::plan::number_of_runs(plan),
+                planning::number_of_runs(plan),
             ))?;
             output::data(planning::evidence(plan).trim_end())
         }

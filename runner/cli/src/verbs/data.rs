@@ -13,7 +13,7 @@ use arrays::{ArrayError, LabelledArrays};
 use clap::{Args, Subcommand, ValueHint};
 use datasets::{DownloadSource, Errand, FetchError, FileState, Patience, PublicDataSet};
 use pictures::{PictureError, PictureFolder};
-use recipe::{ArrayProblem, ArrayValues, DatasetKind, Family, Files, Shape};
+use recipe::{ArrayProblem, ArrayValues, DatasetFiles, DatasetKind, Family, Files, Shape};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -248,12 +248,10 @@ fn describe(args: &DescribeArgs, console: &Console) -> Result<Exit, Failure> {
     if args.folder.join("train").is_dir() {
         return describe_pictures(&args.folder, console);
     }
-    let has_any = |kind: DatasetKind| {
-        kind.files().is_some_and(|files| files.required.iter().any(|name| args.folder.join(name).is_file()))
-    };
-    let (described, load): (_, LoadArrays) = if has_any(DatasetKind::Npy) {
+    let has_any = |files: DatasetFiles| files.required.iter().any(|name| args.folder.join(name).is_file());
+    let (described, load): (_, LoadArrays) = if has_any(DatasetFiles::ARRAYS) {
         (DiskFiles.arrays(&args.folder), arrays::load)
-    } else if has_any(DatasetKind::Safetensors) {
+    } else if has_any(DatasetFiles::TENSORS) {
         (DiskFiles.safetensors(&args.folder), arrays::load_safetensors)
     } else {
         return Err(nothing_known(&args.folder));

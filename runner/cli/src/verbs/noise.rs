@@ -90,7 +90,7 @@ pub(crate) fn execute(args: &NoiseArgs, context: &Context<'_>) -> Result<Exit, F
     };
     let files = Shelf { built_in: args.recipe.is_none() };
     let plan = same_arm_twice(planning::plan_from(&files, &recipe, console)?, &recipe.recipe)?;
-    console.say(super::plan::headline(&plan).trim_end());
+    console.say(planning::headline(&plan).trim_end());
     super::wait(async {
         let mut environment = Environment::of(&plan, context).await?;
         let session = Session::listen(console, &context.global.store)?;

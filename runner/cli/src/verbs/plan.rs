@@ -6,7 +6,7 @@ use crate::durations::{Durations, Estimate};
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::needs::Needs;
-use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, STRONG, paint};
+use crate::output::paint::{FAINT, GOOD, ODD, PLAIN, paint};
 use crate::output::table::{Cell as TableCell, Sheet};
 use crate::output::{self, human};
 use crate::planning;
@@ -15,7 +15,7 @@ use crate::reuse::{self, Action, Decision, Reuse};
 use crate::verbs::run;
 use crate::{exchanges, model_table, searches, transformed};
 use clap::{Args, ValueEnum};
-use recipe::{Bounds, Cell, Plan};
+use recipe::{Cell, Plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -119,7 +119,7 @@ fn durations(plan: &Plan, context: &Context<'_>) -> Result<Durations, Failure> {
 
 /// The plan in words and a table.
 fn table(plan: &Plan, decisions: Option<&[Decision]>, estimate: Option<&Estimate>, width: usize) -> String {
-    let mut out = headline(plan);
+    let mut out = planning::headline(plan);
     if let Some(estimate) = estimate {
         // Only --why looks which runs are reused.
         let whole = if decisions.is_none() { " (`--why` leaves reused runs out)" } else { "" };
@@ -131,7 +131,7 @@ fn table(plan: &Plan, decisions: Option<&[Decision]>, estimate: Option<&Estimate
         None => searches::sheet(plan, MOST_ROWS).unwrap_or_else(|| cells(plan)),
     };
     let rows = match (&plan.search, decisions) {
-        (_, Some(_)) => plan.runs.len() + excluded(plan),
+        (_, Some(_)) => plan.runs.len() + planning::excluded(plan),
         (Some(search), None) => search.groups(plan).len(),
         (None, None) => plan.cells.len(),
     };
@@ -144,76 +144,6 @@ fn table(plan: &Plan, decisions: Option<&[Decision]>, estimate: Option<&Estimate
     out
 }
 
-/// Name and question, and how much there is to do.
-pub(crate) fn headline(plan: &Plan) -> String {
-    let mut out = paint(STRONG, &plan.name);
-    if !plan.question.is_empty() {
-        let _ = write!(out, ": {}", plan.question);
-    }
-    let searched = searches::number(plan);
-    let included = |cell: &usize| searched.is_none() || plan.cells[*cell].excluded.is_none();
-    let compared = (0..plan.number_of_points()).filter(included).map(|cell| plan.compared_under(cell));
-    let conditions = compared.collect::<std::collections::BTreeSet<_>>();
-    let cells = searched.unwrap_or_else(|| human::count(plan.cells.len(), "cell"));
-    let cells = match excluded(plan) {
-        0 => cells,
-        excluded => format!("{cells} ({} excluded)", human::thousands(excluded as u64)),
-    };
-    let _ = writeln!(
-        out,
-        "\n{} x {} = {cells}, {}",
-        human::count(plan.arms.len(), "arm"),
-        human::count(conditions.len(), "condition"),
-        number_of_runs(plan),
-    );
-    for line in searches::words(plan).iter().flat_map(|words| output::fold(words, output::width())) {
-        let _ = writeln!(out, "{line}");
-    }
-    for words in plan.placements() {
-        for line in output::fold(&format!("ranks: {words}"), output::width()) {
-            let _ = writeln!(out, "{line}");
-        }
-    }
-    for words in plan.threads() {
-        let _ = writeln!(out, "threads: {words}");
-    }
-    for words in plan.emulated() {
-        let _ = writeln!(out, "emulated: {words}");
-    }
-    for words in plan.faults() {
-        let _ = writeln!(out, "fault: {words}");
-    }
-    for words in plan.graphs() {
-        let _ = writeln!(out, "graph: {words}");
-    }
-    out.push_str(&kept_words(plan).unwrap_or_default());
-    out.push_str(&planning::evidence(plan));
-    out
-}
-
-/// The room that models and sample ids take for good, where it is much.
-fn kept_words(plan: &Plan) -> Option<String> {
-    const MUCH: u64 = 10_000_000_000;
-    let specs = plan.most_needed().into_iter().map(|run| &plan.cells[run.cell].spec);
-    let kept = launch::kept_files(specs);
-    let words = || {
-        let size = human::bytes(kept);
-        format!("disk: {size} of models and sample ids are kept; `measure.models = \"none\"` keeps no model")
-    };
-    (kept >= MUCH).then(|| output::fold(&words(), output::width()).join("\n") + "\n")
-}
-
-/// `18 runs`, or `18 to 144 runs` where they are made until something is decided.
-pub(crate) fn number_of_runs(plan: &Plan) -> String {
-    let Bounds { least, most } = plan.number_of_runs();
-    let all = human::count(most, "run");
-    if least == most { all } else { format!("{} to {all}", human::thousands(least as u64)) }
-}
-
-fn excluded(plan: &Plan) -> usize {
-    plan.cells.iter().filter(|cell| cell.excluded.is_some()).count()
-}
-
 fn cells(plan: &Plan) -> Sheet {
     let mut repeats: BTreeMap<usize, usize> = BTreeMap::new();
     for run in plan.runs.iter().filter(|run| plan.is_certain(run)) {
@@ -224,7 +154,7 @@ fn cells(plan: &Plan) -> Sheet {
         (count, _) => count.to_string(),
     };
     let conditions = plan.cells.iter().any(|cell| !cell.condition.is_empty());
-    let excluded = excluded(plan) > 0;
+    let excluded = planning::excluded(plan) > 0;
     let head: Vec<&str> = [
         (true, "arm"),
         (conditions, "condition"),

@@ -164,7 +164,9 @@ impl Source {
 fn is_same_network(one: &Model, other: &Model) -> bool {
     match (one, other) {
         (Model::Layers(one), Model::Layers(other)) => one.input == other.input && one.layers == other.layers,
-        _ => one == other,
+        (Model::Layers(_), Model::File(_)) | (Model::File(_), Model::Layers(_) | Model::File(_)) => {
+            one == other
+        }
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context<'_>) -> Result<Exit, Fai
     let console = context.console;
     let options = Options::of(&args.queue_options)?;
     let plan = planning::plan_for(&args.recipe, args.submit, console)?;
-    console.say(super::plan::headline(&plan).trim_end());
+    console.say(planning::headline(&plan).trim_end());
     refuse_too_many(args, &plan)?;
     if args.dry_run {
         return super::wait(submit::show(&plan, &options, args.reuse(), context));
@@ -327,8 +327,7 @@ fn refuse_too_many(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     if plan.number_of_runs().most <= most || args.yes {
         return Ok(());
     }
-    let what =
-        format!("the plan has {}, more than limits.max-runs = {most}", super::plan::number_of_runs(plan));
+    let what = format!("the plan has {}, more than limits.max-runs = {most}", planning::number_of_runs(plan));
     Err(Failure::new(Exit::Usage, what)
         .cure("run it with --yes, choose with --only, or raise limits.max-runs"))
 }

@@ -3,6 +3,7 @@
 use super::Agent;
 use super::door::{self, Probed, Relays};
 use super::logs;
+use super::rank_sockets::{RankSockets, over};
 use crate::channel::{Frame, FromAgent, Opened, Outlet, PIECE, Route, Streams, Urgency};
 use crate::local::{ForkServers, HostReader, Processes, SpawnLocal};
 use crate::sockets::OwnedDirectory;
@@ -12,20 +13,12 @@ use recipe::PortRange;
 use record::{HostRecord, Nanos, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
-use tokio::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-
-/// How long a connection waits for the socket of a rank that is still starting. The ranks' own deadline is shorter.
-const SOCKET: Duration = Duration::from_mins(10);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// A process to start on this host.
 pub(super) struct Start {
@@ -42,11 +35,10 @@ pub(super) struct HostedAttempt {
     id: u64,
     processes: Processes,
     relays: Relays,
-    secret: Secret,
     host: HostReader,
     logs: Arc<Mutex<BTreeMap<Member, JoinHandle<()>>>>,
     outlet: Outlet<FromAgent>,
-    sockets: OwnedDirectory,
+    sockets: Arc<RankSockets>,
     directory: OwnedDirectory,
 }
 
@@ -79,11 +71,10 @@ impl HostedAttempt {
             id,
             processes: Processes::new(exit, forks)?,
             relays: Relays::default(),
-            secret,
             host: HostReader::new(),
             logs,
             outlet: agent.outlet.clone(),
-            sockets: OwnedDirectory::of_sockets()?,
+            sockets: Arc::new(RankSockets::of(id, secret)?),
             directory,
         }))
     }
@@ -96,7 +87,7 @@ impl HostedAttempt {
     ) -> io::Result<SocketAddr> {
         let listener = door::bind(address, ports).await?;
         let at = listener.local_addr()?;
-        self.relays.serve(listener, self);
+        self.relays.serve(listener, &self.sockets);
         Ok(at)
     }
 
@@ -109,7 +100,7 @@ impl HostedAttempt {
 
     /// Reply to the driver: the attempt's directories on this host, and the address of its door.
     pub(super) fn opened(&self, door: Option<SocketAddr>) -> Opened {
-        Opened { sockets: self.sockets.path.clone(), directory: self.directory.path.clone(), door }
+        Opened { sockets: self.sockets.path().to_owned(), directory: self.directory.path.clone(), door }
     }
 
     /// Listens in the place of the driver and of the ranks of other hosts, and leads what connects there.
@@ -118,15 +109,15 @@ impl HostedAttempt {
         routes: &[(Rank, Route)],
         streams: &Streams<FromAgent>,
     ) -> io::Result<()> {
-        let control = mesh::door::control_socket(&self.sockets.path).map_err(io::Error::other)?;
+        let control = mesh::door::control_socket(self.sockets.path()).map_err(io::Error::other)?;
         self.relays.lead_to_driver(&control, self.id, streams)?;
         for (rank, route) in routes {
-            let socket = mesh::door::data_socket(&self.sockets.path, *rank).map_err(io::Error::other)?;
+            let socket = mesh::door::data_socket(self.sockets.path(), *rank).map_err(io::Error::other)?;
             let to = door::Away {
                 attempt: self.id,
                 rank: *rank,
                 route: *route,
-                secret: self.secret.clone(),
+                secret: self.sockets.secret().clone(),
                 outlet: self.outlet.clone(),
             };
             self.relays.lead(&socket, to, streams)?;
@@ -149,38 +140,14 @@ impl HostedAttempt {
         self.processes.kill(member);
     }
 
-    /// A connection with the socket of a rank on this host, as soon as it exists. An attempt that is closed meanwhile ends
-    /// the wait.
-    pub(super) async fn socket(attempt: Weak<Self>, rank: Rank) -> io::Result<UnixStream> {
-        let connected = async {
-            loop {
-                let here = attempt.upgrade().ok_or_else(over)?;
-                let path = mesh::door::data_socket(&here.sockets.path, rank).map_err(io::Error::other)?;
-                drop(here);
-                match UnixStream::connect(&path).await {
-                    // It was not made yet, or made and not listened at.
-                    Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | WouldBlock) => {
-                        tokio::time::sleep(LOOK).await;
-                    }
-                    Ok(socket) => {
-                        mesh::size_send_buffer(&socket)?;
-                        return Ok(socket);
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        };
-        tokio::time::timeout(SOCKET, connected).await.map_err(|_| io::ErrorKind::TimedOut)?
+    /// The sockets of the attempt's ranks on this host.
+    pub(super) fn sockets(&self) -> &Arc<RankSockets> {
+        &self.sockets
     }
 
     /// Measures the way to another host's door.
     pub(super) async fn probe(&self, door: SocketAddr, sizes: &[u64]) -> io::Result<Probed> {
-        door::probe(door, self.id, &self.secret, sizes).await
-    }
-
-    /// The secret that peers at the door must know.
-    pub(super) fn secret_for(&self, attempt: u64) -> Option<Secret> {
-        (attempt == self.id).then(|| self.secret.clone())
+        door::probe(door, self.id, self.sockets.secret(), sizes).await
     }
 
     /// Deletes a file of the attempt's directory.
@@ -268,9 +235,4 @@ impl HostedAttempts {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The error of a request to an attempt that has ended.
-pub(super) fn over() -> io::Error {
-    io::Error::other("the attempt has ended on this host")
 }

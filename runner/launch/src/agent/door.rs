@@ -1,7 +1,7 @@
 //! How the sockets of one host lead to those of another: a listener in the place of each rank that is elsewhere, and the door
 //! at which such connections arrive.
 
-use super::attempt::HostedAttempt;
+use super::rank_sockets::RankSockets;
 use crate::channel::{Destination, FromAgent, Outlet, Route, Streams};
 use mesh::door::{HANDSHAKE_TIME, Knock, admit, knock};
 use mesh::{RelayedTcp, Secret};
@@ -70,8 +70,8 @@ impl Drop for Relays {
 
 impl Relays {
     /// Admits peers at a door and connects them with the sockets of this host's ranks.
-    pub(super) fn serve(&self, listener: TcpListener, attempt: &Arc<HostedAttempt>) {
-        let attempt = Arc::downgrade(attempt);
+    pub(super) fn serve(&self, listener: TcpListener, sockets: &Arc<RankSockets>) {
+        let sockets = Arc::downgrade(sockets);
         self.keep(tokio::spawn(async move {
             let mut unproven: VecDeque<AbortHandle> = VecDeque::new();
             loop {
@@ -86,7 +86,7 @@ impl Relays {
                 {
                     oldest.abort();
                 }
-                unproven.push_back(tokio::spawn(enter(stream, from, attempt.clone())).abort_handle());
+                unproven.push_back(tokio::spawn(enter(stream, from, sockets.clone())).abort_handle());
             }
         }));
     }
@@ -165,8 +165,8 @@ pub(super) async fn bind(address: IpAddr, ports: Option<PortRange>) -> io::Resul
 }
 
 /// A peer at the door, from its handshake to the end of its connection.
-async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAttempt>) {
-    let secret = |asked: Knock| attempt.upgrade()?.secret_for(asked.attempt);
+async fn enter(mut stream: TcpStream, from: SocketAddr, sockets: Weak<RankSockets>) {
+    let secret = |asked: Knock| sockets.upgrade()?.secret_for(asked.attempt);
     let admitted = tokio::time::timeout(HANDSHAKE_TIME, admit(&mut stream, secret)).await;
     let rank = match admitted {
         Ok(Ok(asked)) => asked.rank,
@@ -179,7 +179,7 @@ async fn enter(mut stream: TcpStream, from: SocketAddr, attempt: Weak<HostedAtte
     }
     // It is no stranger any more: it no longer counts among those that may be closed.
     tokio::spawn(async move {
-        if let Ok(socket) = HostedAttempt::socket(attempt, rank).await {
+        if let Ok(socket) = RankSockets::connect(sockets, rank).await {
             join(socket, stream).await;
         }
     });

@@ -8,6 +8,7 @@
 mod attempt;
 mod door;
 mod logs;
+mod rank_sockets;
 
 use crate::cache::{self, Cache};
 use crate::channel::{
@@ -19,6 +20,7 @@ use crate::worker_binary::{identity_in, identity_of};
 use crate::{NodeFacts, Nodes, sockets};
 use attempt::{HostedAttempt, HostedAttempts};
 use door::Probed;
+use rank_sockets::RankSockets;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -226,8 +228,8 @@ impl Agent {
     /// The socket of a rank on this host.
     async fn socket(&self, attempt: u64, to: Destination) -> Option<UnixStream> {
         let Destination::Rank(rank) = to else { return None };
-        let here = Arc::downgrade(&self.attempt(attempt)?);
-        HostedAttempt::socket(here, rank).await.ok()
+        let sockets = Arc::downgrade(self.attempt(attempt)?.sockets());
+        RankSockets::connect(sockets, rank).await.ok()
     }
 
     fn attempt(&self, attempt: u64) -> Option<Arc<HostedAttempt>> {
@@ -235,7 +237,7 @@ impl Agent {
     }
 
     fn expect(&self, attempt: u64) -> io::Result<Arc<HostedAttempt>> {
-        self.attempt(attempt).ok_or_else(attempt::over)
+        self.attempt(attempt).ok_or_else(rank_sockets::over)
     }
 }
 

@@ -33,7 +33,7 @@ fn facts() -> NodeFacts {
         processor: processor.unwrap_or_else(|| "unknown".into()),
         gpus: gpus::words(&gpus().unwrap_or_default()),
         cores: cores(),
-        memory: memory().0,
+        memory: memory().total,
     }
 }
 
@@ -45,7 +45,7 @@ pub fn free_resources(store: &Path) -> Result<FreeResources, LaunchError> {
     let disk = rustix::fs::statvfs(existing).map_err(|error| fault(error.into()))?;
     let disk = disk.f_bavail.saturating_mul(disk.f_frsize);
     let gpus = gpus().map(|gpus| gpus.len() as u32);
-    Ok(FreeResources { cores: cores(), memory: memory().1, disk, gpus })
+    Ok(FreeResources { cores: cores(), memory: memory().available, disk, gpus })
 }
 
 /// Cores that the affinity mask and the control group allow.
@@ -53,17 +53,23 @@ fn cores() -> u32 {
     thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }
 
-/// Total and available memory in bytes, within the limits of the control group.
-fn memory() -> (u64, u64) {
+/// Memory in bytes, within the limits of the control group.
+#[derive(Default)]
+struct Memory {
+    total: u64,
+    available: u64,
+}
+
+fn memory() -> Memory {
     let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    let Ok(system) = System::new_with_specifics(kind) else { return (0, 0) };
+    let Ok(system) = System::new_with_specifics(kind) else { return Memory::default() };
     let total = system.total_memory();
     let available = system.available_memory();
     match system.cgroup_limits() {
         Some(limits) if limits.total_memory > 0 => {
-            (total.min(limits.total_memory), available.min(limits.free_memory))
+            Memory { total: total.min(limits.total_memory), available: available.min(limits.free_memory) }
         }
-        _ => (total, available),
+        Some(_) | None => Memory { total, available },
     }
 }
 

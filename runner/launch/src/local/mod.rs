@@ -1,6 +1,7 @@
 //! The launcher of the driver's own machine: all nodes of a cluster are this machine, and all processes of an attempt
 //! share its directory.
 
+mod ending;
 pub(crate) mod environment;
 mod fork_server;
 mod gpus;

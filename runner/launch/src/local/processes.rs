@@ -6,13 +6,11 @@
 //! (`PDEATHSIG`), or its fork server does, so a killed driver is covered, even where the process is stopped and cannot
 //! react. And the standard input, open as long as the attempt, ends with the driver.
 
+use super::ending::{die_with_parent, kill_group};
 use super::fork_server::{Fork, ForkHandle, ForkServers, Loaded};
 use crate::ProcessExit;
 use mesh::Member;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, set_parent_process_death_signal,
-    waitid,
-};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, PipeReader, Write};
@@ -246,26 +244,4 @@ fn reap(member: Member, process: Started, table: &ProcessTable) -> ProcessExit {
     process.reap();
     table.members.remove(&member);
     exit
-}
-
-/// Asks the kernel to kill the process when the thread that starts it ends.
-pub(super) fn die_with_parent(command: &mut Command) {
-    let parent = getpid();
-    let before_exec = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the request was made.
-        if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-    };
-    #[expect(unsafe_code, reason = "the only way to have it in force before the program's first instruction")]
-    // SAFETY: between fork and exec only async-signal-safe work is allowed; these are two plain system calls,
-    // and neither they nor the error allocate or take a lock.
-    unsafe {
-        command.pre_exec(before_exec);
-    }
-}
-
-/// Kills a process group whose leader is not reaped yet.
-pub(super) fn kill_group(pid: Pid) {
-    // Fails only if all processes of the group are gone.
-    let _ = kill_process_group(pid, Signal::KILL);
 }

@@ -3,7 +3,7 @@
 use super::files::{copies_of, state_vectors};
 use super::{FLOAT, Part, mebibytes};
 use crate::Inventory;
-use recipe::{ArrayValues, LayeredModel, Model, PayloadPath, Role, RunSpec, Source, Strategy};
+use recipe::{ArrayValues, LayeredModel, Model, PayloadPath, Role, RunSpec, Source};
 
 /// A worker process before it has a model or data: program, libraries and their first allocations.
 pub(super) const PROCESS: u64 = 150 << 20;
@@ -65,11 +65,8 @@ impl Needs {
         let spec = part.spec;
         let workers = u64::from(part.workers);
         let servers = u64::from(part.servers);
-        let custom = match &spec.strategy {
-            // It has no servers.
-            Strategy::Custom { name, .. } => inventory.strategies.get(name).copied().unwrap_or(0),
-            _ => 0,
-        };
+        // A strategy of another crate has no servers.
+        let custom = spec.strategy.custom_name().and_then(|name| inventory.strategies.get(name)).copied();
         let of_file = FileVectors::of(&spec.model);
         let own = |role| spec.strategy.own_vectors(role, spec.cluster.workers());
         // AdamW has two; which rank has the optimizer depends on the strategy.
@@ -82,7 +79,7 @@ impl Needs {
             held: FLOAT * spec.parameters_per_worker() as u64,
             // A saved state is held until it is on the disk.
             vectors_of_worker: vectors
-                + custom
+                + custom.unwrap_or(0)
                 + of_file.worker
                 + own(Role::Worker)
                 + spec.compression.own_vectors()

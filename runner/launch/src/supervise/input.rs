@@ -53,12 +53,12 @@ impl Rules {
     }
 
     /// Whether a run that has begun and has lost the ranks `lost` tolerates the loss of `rank`.
-    pub(super) fn spares(&self, rank: Rank, lost: &[Rank]) -> bool {
+    pub(super) fn tolerates_loss_of(&self, rank: Rank, lost: &[Rank]) -> bool {
         let Some(role) = self.roles.get(rank.index()) else { return false };
         let of_role = |rank: &&Rank| self.roles.get(rank.index()) == Some(role);
         let ranks = self.roles.iter().filter(|other| *other == role).count() as u32;
         let lost = lost.iter().filter(of_role).count() as u32;
-        lost < self.strategy.spares(*role, ranks)
+        lost < self.strategy.dispensable(*role, ranks)
     }
 }
 

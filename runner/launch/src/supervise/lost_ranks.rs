@@ -27,10 +27,10 @@ impl Supervisor {
     }
 
     /// Loses the rank if the run tolerates that and returns nothing; else returns the conclusion.
-    pub(super) fn unless_spared(&mut self, conclusion: Conclusion) -> Option<Conclusion> {
+    pub(super) fn unless_tolerated(&mut self, conclusion: Conclusion) -> Option<Conclusion> {
         let Conclusion::Failed(fault) = conclusion else { return Some(conclusion) };
         let fault = self.as_ordered(fault);
-        match fault.gone().filter(|rank| self.can_spare(*rank)) {
+        match fault.gone().filter(|rank| self.can_lose(*rank)) {
             Some(rank) => {
                 self.lose(rank, fault);
                 None
@@ -39,10 +39,10 @@ impl Supervisor {
         }
     }
 
-    fn can_spare(&self, rank: Rank) -> bool {
+    fn can_lose(&self, rank: Rank) -> bool {
         let lost = self.ranks_where(|rank| rank.lost.is_some());
         let begun = self.started.is_some() && self.running();
-        begun && !lost.contains(&rank) && self.rules.spares(rank, &lost)
+        begun && !lost.contains(&rank) && self.rules.tolerates_loss_of(rank, &lost)
     }
 
     /// The run continues without this rank. The rest of its process is killed, because its exit is no longer waited for.

@@ -251,7 +251,7 @@ impl Supervisor {
     fn decide(&mut self) {
         if self.running() {
             let conclusion = blame::decide(&self.ranks, self.now, self.rules.deadlines.heartbeat);
-            let Some(conclusion) = self.unless_spared(conclusion) else { return };
+            let Some(conclusion) = self.unless_tolerated(conclusion) else { return };
             let patience = match conclusion {
                 Conclusion::Failed(_) => AFTER_FAULT.min(self.rules.deadlines.shut_down),
                 _ => self.rules.deadlines.shut_down,
@@ -268,7 +268,7 @@ impl Supervisor {
     fn fault_of(&mut self, rank: Rank, cause: Cause) {
         let place = self.ranks[rank.index()].place();
         let fault = Fault { culprit: Some(rank), place, cause };
-        if let Some(Conclusion::Failed(fault)) = self.unless_spared(Conclusion::Failed(fault)) {
+        if let Some(Conclusion::Failed(fault)) = self.unless_tolerated(Conclusion::Failed(fault)) {
             self.fail(fault);
         }
     }

@@ -130,7 +130,8 @@ impl Window {
             }
             // Another lane's message may have taken the credits that returned: then the peer has to be asked again.
             if state.returns != quiet.1 {
-                (quiet, asked) = ((Instant::now(), state.returns), false);
+                quiet = (Instant::now(), state.returns);
+                asked = false;
             }
             if !std::mem::replace(&mut asked, true) {
                 let _ = queue.send(LinkRequest::Credits);

@@ -23,10 +23,12 @@ const fn joined() -> [Key; LENGTH] {
     let mut filled = 0;
     while part < PARTS.len() {
         if at == PARTS[part].len() {
-            (part, at) = (part + 1, 0);
+            part += 1;
+            at = 0;
         } else {
             keys[filled] = PARTS[part][at];
-            (at, filled) = (at + 1, filled + 1);
+            at += 1;
+            filled += 1;
         }
     }
     keys

@@ -77,61 +77,7 @@ family! {
     }
 }
 
-/// The files of a data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DatasetFiles {
-    /// Files that must all be there.
-    pub required: &'static [&'static str],
-    /// Files of which at least one must be there, unless there are none; all that are there are read.
-    pub some: &'static [&'static str],
-    /// Suffixes that may follow each name, in the order in which files are looked for.
-    pub endings: &'static [&'static str],
-}
-
-const IDX_FILES: &[&str] = &[
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-];
-const CIFAR10_BATCHES: &[&str] =
-    &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
-
-const TENSOR_FILES: &[&str] = &["train.safetensors", "test.safetensors"];
-
-/// Files of a folder of labelled texts.
-const CSV_FILES: &[&str] = &["train.csv", "test.csv"];
-
-const ARRAY_FILES: &[&str] = &["train_x.npy", "train_y.npy", "test_x.npy", "test_y.npy"];
-
-/// Published files may lie there compressed.
-const PLAIN_OR_PACKED: &[&str] = &["", ".gz"];
-const PLAIN: &[&str] = &[""];
-
 impl DatasetKind {
-    /// The files that a worker reads in the data set's folder; `None` for one that is built in, is a file that the
-    /// recipe names, or has folders of files.
-    pub const fn files(self) -> Option<DatasetFiles> {
-        let files = match self {
-            Self::Synthetic | Self::TextLines | Self::ImageFolder => return None,
-            Self::Mnist | Self::FashionMnist => {
-                DatasetFiles { required: IDX_FILES, some: &[], endings: PLAIN_OR_PACKED }
-            }
-            Self::Cifar10 => DatasetFiles {
-                required: &["test_batch.bin"],
-                some: CIFAR10_BATCHES,
-                endings: PLAIN_OR_PACKED,
-            },
-            Self::Cifar100 => {
-                DatasetFiles { required: &["train.bin", "test.bin"], some: &[], endings: PLAIN_OR_PACKED }
-            }
-            Self::Npy => DatasetFiles { required: ARRAY_FILES, some: &[], endings: PLAIN },
-            Self::Safetensors => DatasetFiles { required: TENSOR_FILES, some: &[], endings: PLAIN },
-            Self::Text => DatasetFiles { required: CSV_FILES, some: &[], endings: PLAIN },
-        };
-        Some(files)
-    }
-
     /// Whether `nodes.copy-data` copies it to other machines: it copies single files, and not the thousands of a folder of pictures.
     pub(crate) const fn is_copied(self) -> bool {
         match self {
@@ -283,19 +229,19 @@ impl Source {
         }
     }
 
-    /// The folder with its files, or its only file; `None` for one that is built in.
-    pub fn path(&self) -> Option<&Path> {
+    /// Seed that belongs to the data: samples are drawn from it, or only those that are held out; the same for every seed of a run.
+    pub fn seed(&self) -> u64 {
         match self {
-            Self::Synthetic { .. } => None,
-            Self::Mnist { path }
-            | Self::FashionMnist { path }
-            | Self::Cifar10 { path }
-            | Self::Cifar100 { path }
-            | Self::ImageFolder { path, .. }
-            | Self::Npy { path, .. }
-            | Self::Safetensors { path, .. }
-            | Self::TextLines { path, .. }
-            | Self::Text { path, .. } => Some(path),
+            Self::Synthetic { seed, .. } => *seed,
+            Self::Mnist { .. }
+            | Self::FashionMnist { .. }
+            | Self::Cifar10 { .. }
+            | Self::Cifar100 { .. }
+            | Self::ImageFolder { .. }
+            | Self::Npy { .. }
+            | Self::Safetensors { .. }
+            | Self::TextLines { .. }
+            | Self::Text { .. } => 0,
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod cluster;
 pub(crate) mod communication;
 pub(crate) mod compression;
 pub(crate) mod dataset;
+pub(crate) mod dataset_files;
 pub(crate) mod dataset_profile;
 pub(crate) mod device;
 pub(crate) mod emulation;

@@ -14,7 +14,7 @@ impl RunSpec {
             || [Role::Worker, Role::Server].into_iter().any(|role| {
                 let placements = self.cluster.placements.iter();
                 let ranks = placements.filter(|placement| placement.role == role).count() as u32;
-                self.lost_by_fault(role) > self.strategy.spares(role, ranks)
+                self.lost_by_fault(role) > self.strategy.dispensable(role, ranks)
             })
     }
 

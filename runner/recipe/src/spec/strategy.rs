@@ -188,6 +188,31 @@ impl Strategy {
         }
     }
 
+    /// The name of a strategy of another crate, in the registry of `bakeoff-worker`.
+    pub fn custom_name(&self) -> Option<&str> {
+        match self {
+            Self::Custom { name, .. } => Some(name),
+            Self::PsSync
+            | Self::DSync
+            | Self::AsyncSgd { .. }
+            | Self::AsyncMsgd { .. }
+            | Self::HogwildSgd { .. }
+            | Self::PipeSgd { .. }
+            | Self::LocalSgd { .. }
+            | Self::Slowmo { .. }
+            | Self::DPsgd { .. }
+            | Self::AdPsgd { .. }
+            | Self::Sgp
+            | Self::EasgdOriginal { .. }
+            | Self::EasgdAsync { .. }
+            | Self::MeasgdAsync { .. }
+            | Self::EasgdHogwild { .. }
+            | Self::EasgdSync { .. }
+            | Self::Eamsgd { .. }
+            | Self::Gmp { .. } => None,
+        }
+    }
+
     fn profile(&self) -> Profile {
         self.kind().profile()
     }
@@ -226,6 +251,11 @@ impl Strategy {
         self.options().depth
     }
 
+    /// Equal pieces in which a gradient travels, wherever its layers end; 1 for all of it at once, or by its layers.
+    pub fn segments(&self) -> u32 {
+        self.options().segments
+    }
+
     /// How many workers a server of workers at their own pace serves at a time, where that is a choice.
     pub fn serve(&self) -> Option<Serve> {
         self.options().serve
@@ -233,7 +263,7 @@ impl Strategy {
 
     /// Whether workers that step by themselves wait for others all the same: for their turn, or because of the staleness
     /// bound.
-    pub fn holds_back(&self) -> bool {
+    pub fn holds_workers_back(&self) -> bool {
         self.options().in_turn || self.staleness_bound().is_some() || self.serve() == Some(Serve::One)
     }
 
@@ -287,7 +317,7 @@ impl Strategy {
 
     /// How many of the `ranks` ranks in a role may fail once training has begun without ending the run: all workers but
     /// one where no worker waits for another, and no server.
-    pub fn spares(&self, role: Role, ranks: u32) -> u32 {
+    pub fn dispensable(&self, role: Role, ranks: u32) -> u32 {
         match (self.profile().pace, role) {
             (StepPace::Own, Role::Worker) => ranks.saturating_sub(1),
             (StepPace::Own, Role::Server) | (StepPace::Common, _) => 0,
@@ -299,6 +329,7 @@ impl Strategy {
         let none = Options {
             period: 1,
             depth: 0,
+            segments: 1,
             staleness_bound: None,
             serve: None,
             split: None,
@@ -316,8 +347,8 @@ impl Strategy {
             | Self::Custom { .. } => none,
             Self::EasgdOriginal { .. } => Options { in_turn: true, ..none },
             Self::EasgdSync { variant, .. } => Options { variant: Some(*variant), ..none },
-            Self::PipeSgd { depth, warmup, .. } => {
-                Options { depth: u64::from(*depth), warm_up: *warmup, ..none }
+            Self::PipeSgd { depth, warmup, segments } => {
+                Options { depth: u64::from(*depth), segments: *segments, warm_up: *warmup, ..none }
             }
             Self::Gmp { mp, scheme, average_every, least_ccr, averaged_by, fc_update: _ } => Options {
                 averaged_by: *averaged_by,
@@ -343,6 +374,7 @@ impl Strategy {
 struct Options {
     period: u64,
     depth: u64,
+    segments: u32,
     staleness_bound: Option<u64>,
     serve: Option<Serve>,
     split: Option<ModelSplit>,
@@ -418,9 +450,9 @@ mod tests {
             (Strategy::EasgdHogwild { moving_rate, period }, 3),
             (Strategy::Eamsgd { moving_rate, momentum, period, serve, look_ahead: false }, 3),
         ] {
-            assert_eq!(strategy.spares(Role::Worker, 4), spare, "{strategy:?}");
-            assert_eq!(strategy.spares(Role::Worker, 1), 0, "{strategy:?}");
-            assert_eq!(strategy.spares(Role::Server, 2), 0, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Worker, 4), spare, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Worker, 1), 0, "{strategy:?}");
+            assert_eq!(strategy.dispensable(Role::Server, 2), 0, "{strategy:?}");
         }
     }
 }

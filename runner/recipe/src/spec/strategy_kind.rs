@@ -146,6 +146,21 @@ impl Profile {
     const fn new(pace: StepPace, models: Replicas, exchange: ExchangeThrough, sends: Sends) -> Self {
         Self { pace, models, exchange, sends, share: ModelShare::Whole, period: 1, serve: Serve::One }
     }
+
+    /// Whether two workers at a time average their models, each pair by itself.
+    pub const fn averages_in_pairs(self) -> bool {
+        match (self.exchange, self.pace) {
+            (ExchangeThrough::Neighbours, StepPace::Own) => true,
+            (ExchangeThrough::Neighbours, StepPace::Common)
+            | (
+                ExchangeThrough::AllReduce
+                | ExchangeThrough::SyncServer
+                | ExchangeThrough::AsyncServer
+                | ExchangeThrough::Centre,
+                StepPace::Common | StepPace::Own,
+            ) => false,
+        }
+    }
 }
 
 impl StrategyKind {

@@ -86,7 +86,7 @@ impl Point {
 
 impl Axis {
     /// Whether it has no effect on a strategy: the strategy has its own value, or no use for any.
-    pub(crate) fn spares(&self, kind: StrategyKind, own: &Settings) -> bool {
+    pub(crate) fn has_no_effect_on(&self, kind: StrategyKind, own: &Settings) -> bool {
         let sets = || self.points.iter().flat_map(Point::sets).map(|(id, _)| id);
         sets().all(|id| communication::has_no_effect(kind, id) || own.given(id).is_some())
     }

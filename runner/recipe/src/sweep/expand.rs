@@ -94,7 +94,9 @@ fn arms_of<'a>(recipe: &'a Recipe, index: usize, strategy: &'a StrategySetting) 
     let dimensions: Vec<&Dimension> = (recipe.dimensions.iter())
         .filter(|dimension| match dimension.scope {
             Scope::Strategy(own) => own == index,
-            Scope::Arms => !dimension.axes.iter().all(|axis| axis.spares(strategy.kind, &strategy.settings)),
+            Scope::Arms => {
+                !dimension.axes.iter().all(|axis| axis.has_no_effect_on(strategy.kind, &strategy.settings))
+            }
             Scope::Conditions => false,
         })
         .collect();

@@ -1,7 +1,10 @@
 //! A user's own arrays: their shape, classes and numbers are known when the recipe is planned.
 
 use crate::desk::Desk;
-use recipe::{ArrayProblem, ArrayProfile, ArrayValues, Extent, Plan, Problems, Shape, Source};
+use recipe::{
+    ArrayProblem, ArrayProfile, ArrayValues, DatasetFiles, Extent, Plan, Problems, SampleFiles, Shape, Source,
+};
+use std::path::Path;
 
 const RECIPE: &str = r#"
 schema = 1
@@ -63,7 +66,7 @@ fn tensors_are_arrays_in_other_files() {
     assert_eq!(*source, Source::Safetensors { path: "/desk/mine".into(), arrays: FLAT });
     assert_eq!(tensors.cells[0].spec.model, arrays.cells[0].spec.model);
     assert_eq!((source.training_samples(), source.test_samples()), (Some(90), 12));
-    assert_eq!(source.kind().files().unwrap().required, ["train.safetensors", "test.safetensors"]);
+    assert_eq!(source.files(), SampleFiles::Folder(Path::new("/desk/mine"), DatasetFiles::TENSORS));
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn five_of_few_classes_are_no_target() {
     assert_eq!((wanted.metric, wanted.threshold), (recipe::Metric::TestTop5Accuracy, 0.9));
     let held_out = target.replace("test-top-5-accuracy", "validation-top-5-accuracy");
     let problems = planned("[nodes]", &held_out).unwrap_err();
-    assert_eq!(problems.list[0].title, "", "{problems}");
+    assert_eq!(problems.list[0].title, "validation-top-5-accuracy cannot be measured: nothing is held out");
     let few =
         RECIPE.replace("image-folder\"\npath = \"photos\"", "synthetic\"").replace("resnet18", "softmax");
     let problems = Desk::with(&few.replace("[nodes]", target)).plan().unwrap_err();

@@ -1,8 +1,8 @@
 //! Gives the space of removed rows back to the file system.
 
 use crate::StoreError;
+use crate::database::connect::options;
 use crate::database::lock;
-use crate::database::open::options;
 use crate::layout::DATABASE;
 use sqlx::{ConnectOptions, Connection};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Brings the database to the newest version, and rejects files that this program did not create.
 
 use crate::StoreError;
+use crate::database::connect::{not_ours, options};
 use crate::database::lock;
-use crate::database::open::{not_ours, options};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};

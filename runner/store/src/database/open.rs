@@ -1,6 +1,7 @@
 //! Opens the database: for a driver, which brings it up to date, or for reading, which changes nothing.
 
 use crate::StoreError;
+use crate::database::connect::{not_ours, options};
 use crate::database::lock::{self, Lock};
 use crate::database::migrate::{migrate, newest, version};
 use crate::database::migrations::MIGRATIONS;
@@ -15,7 +16,6 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// How often a driver tries again where another process changed the database between two of its looks.
 const TRIES: u32 = 3;
@@ -222,14 +222,6 @@ impl Reading {
     }
 }
 
-pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(file)
-        .foreign_keys(true)
-        .busy_timeout(Duration::from_secs(BUSY_SECONDS))
-        .disable_statement_logging()
-}
-
 /// The schema version of a file; 0 if it does not exist or is empty.
 async fn version_of(file: &Path, options: SqliteConnectOptions) -> Result<i64, StoreError> {
     if fs::metadata(file).map_or(true, |data| data.len() == 0) {
@@ -272,18 +264,6 @@ pub(crate) fn log_of(file: &Path) -> PathBuf {
 
 fn log_length(file: &Path) -> u64 {
     fs::metadata(log_of(file)).map_or(0, |log| log.len())
-}
-
-/// Distinguishes a file that never was a database from a damaged one.
-pub(crate) fn not_ours(file: &Path, error: sqlx::Error) -> StoreError {
-    let begins_as_database = fs::File::open(file).is_ok_and(|mut file| {
-        let mut head = [0; 16];
-        std::io::Read::read_exact(&mut file, &mut head).is_ok() && &head == b"SQLite format 3\0"
-    });
-    match StoreError::from(error).of_file(file) {
-        StoreError::Damaged { path, .. } if !begins_as_database => StoreError::Foreign { path },
-        other => other,
-    }
 }
 
 #[cfg(test)]

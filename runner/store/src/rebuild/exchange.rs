@@ -1,7 +1,8 @@
 //! Replaces the old database with the new one in one step.
 
 use crate::StoreError;
-use crate::database::open::{log_of, options};
+use crate::database::connect::options;
+use crate::database::open::log_of;
 use crate::layout::DATABASE;
 use sqlx::{ConnectOptions, Connection};
 use std::fs;

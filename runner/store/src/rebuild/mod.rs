@@ -10,9 +10,10 @@ pub(crate) mod replay;
 pub(crate) mod valid;
 
 use crate::StoreError;
+use crate::database::connect::options;
 use crate::database::lock;
 use crate::database::migrations::MIGRATIONS;
-use crate::database::open::{Store, options};
+use crate::database::open::Store;
 use crate::layout::{self, DATABASE, RUNS};
 use exchange::{clear, complete, exchange};
 use progress::{Rebuilding, Rebuilt};

@@ -5,7 +5,7 @@
 //! Source: the data sets' page (Krizhevsky).
 
 use super::file::Packed;
-use super::set::Loaded;
+use super::loaded::Loaded;
 use super::{DataError, Images};
 use recipe::Shape;
 use sha2::{Digest, Sha256};

@@ -4,7 +4,7 @@
 //! Source: the description on the MNIST database's page (LeCun, Cortes, Burges).
 
 use super::file::Packed;
-use super::set::Loaded;
+use super::loaded::Loaded;
 use super::{DataError, Images};
 use recipe::Shape;
 use sha2::{Digest, Sha256};

@@ -1,6 +1,6 @@
 //! A user's own labelled texts as a data set: the first tokens of each text, and its class.
 
-use super::set::Loaded;
+use super::loaded::Loaded;
 use super::{DataError, Samples};
 use arrays::{Features, LabelledTokens};
 use recipe::{LabelledTextProfile, Shape};

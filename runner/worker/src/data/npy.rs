@@ -1,6 +1,6 @@
 //! A user's own arrays as a data set.
 
-use super::set::Loaded;
+use super::loaded::Loaded;
 use super::{DataError, Samples};
 use arrays::{ArrayError, LabelledArrays, LabelledFeatures};
 use recipe::ArrayProfile;

@@ -1,6 +1,6 @@
 //! Where the values of examples are: in memory, or in files that are read when a batch is put together.
 
-use super::pictures::PictureFiles;
+use super::picture_files::PictureFiles;
 use arrays::Features;
 
 /// Where the values of examples are.

@@ -1,13 +1,14 @@
 //! A data set in memory: training and test samples, which of them are held out, and how they are normalised.
 
+use super::loaded::Loaded;
 use super::{
-    Change, DataError, Example, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures, synthetic,
-    text,
+    Change, DataError, Example, Normal, SampleStore, Samples, cifar, idx, labelled_text, npy, pictures,
+    synthetic, text,
 };
 use crate::stream;
 use arrays::Features;
 use recipe::{Augmentation, Dataset, Shape, Source};
-use sha2::{Digest, Sha256};
+use sha2::Digest;
 use strategies::Batch;
 
 /// Part of a data set.
@@ -19,15 +20,6 @@ pub enum Split {
     Validation,
     /// The test samples; nothing is chosen by them.
     Test,
-}
-
-/// How the bytes of one channel are normalised: x / 255, minus the mean, divided by the deviation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Normal {
-    /// Mean over all pixels of the channel in the whole training file, 0 to 1; of pictures in files ImageNet's.
-    pub mean: f64,
-    /// Their population deviation; 1 where all pixels are equal.
-    pub deviation: f64,
 }
 
 /// A data set in memory; of pictures in files their names.
@@ -49,15 +41,6 @@ pub struct DataSet {
     augment: Augmentation,
 }
 
-/// A data set as its reader returns it: nothing is held out yet, and nothing is normalised.
-pub(super) struct Loaded {
-    pub(super) training: Samples,
-    pub(super) test: Samples,
-    pub(super) classes: usize,
-    /// SHA-256 over what was read.
-    pub(super) digest: Sha256,
-}
-
 impl DataSet {
     /// Reads or draws the described data set.
     pub fn load(described: &Dataset) -> Result<Self, DataError> {
@@ -74,8 +57,7 @@ impl DataSet {
             Source::Text { path, texts } => labelled_text::read(path, texts)?,
         };
         // The split belongs to the data: it must be the same for every seed of a sweep.
-        let seed = if let Source::Synthetic { seed, .. } = described.source { seed } else { 0 };
-        let set = Self::new(loaded, described.validation, seed)?;
+        let set = Self::new(loaded, described.validation, described.source.seed())?;
         Ok(Self { augment: described.augment, ..set })
     }
 
@@ -170,7 +152,10 @@ impl DataSet {
 
     /// Whether its values are decoded from files whenever they are asked for.
     pub fn is_decoded(&self) -> bool {
-        matches!(self.training.features, SampleStore::Pictures(_))
+        match self.training.features {
+            SampleStore::Memory(_) => false,
+            SampleStore::Pictures(_) => true,
+        }
     }
 
     /// The values of a batch as they are trained on in the run of `seed`: as [`DataSet::values`], but changed where the recipe
@@ -271,6 +256,7 @@ fn table(normal: &Normal) -> [f32; 256] {
 mod tests {
     use super::*;
     use recipe::Partition;
+    use sha2::Sha256;
 
     fn two_channels() -> Samples {
         Samples {

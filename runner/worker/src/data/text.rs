@@ -1,6 +1,6 @@
 //! A user's own text as a data set: windows of tokens, each with the token behind it as its target.
 
-use super::set::Loaded;
+use super::loaded::Loaded;
 use super::{DataError, Samples};
 use arrays::{Features, Text};
 use recipe::{Shape, TextProfile, TextSize};

@@ -8,7 +8,7 @@ use strategies::vector::piece;
 
 impl TorchLearner {
     /// Keeps the `part`-th of `of` slices of a layer's outputs.
-    pub(super) fn cut(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
+    pub(super) fn keep_slice(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
         let section = self.section(layer)?;
         if part >= of || self.cuts.contains_key(&layer) {
             return Err(StepError::Learner(format!("layer {layer} cannot be cut to part {part} of {of}")));

@@ -8,7 +8,7 @@ use super::gpu::Gpu;
 use super::kernel::{self, Pass};
 use super::learner::failed;
 use super::tensors::dimensions;
-use super::{TorchLearner, TrainedModel, loss};
+use super::{Evaluation, TorchLearner, TrainedModel, loss};
 use crate::data::{DataError, DataSet, Split};
 use crate::stream;
 use recipe::{Metric, PlacedLayer};
@@ -22,20 +22,6 @@ const CALIBRATION: usize = 2048;
 
 /// Samples that are normalised together there, as in a batch of training; fewer of large images.
 pub(super) const CALIBRATION_BATCH: usize = 256;
-
-/// How good a model is on some samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Evaluation {
-    /// Share of the samples whose highest score is that of their class, 0 to 1; of a text the share of its tokens.
-    pub accuracy: f64,
-    /// Share of the samples whose class is among the five with the highest scores, of which equal ones are in the order of the
-    /// classes; `None` where there are few classes ([`Metric::FEW_CLASSES`]), and of a text.
-    pub top_5: Option<f64>,
-    /// Mean cross-entropy in nats per sample; of a text per token.
-    pub loss: f64,
-    /// Samples that were scored.
-    pub samples: usize,
-}
 
 /// Evaluates a function from inputs to class scores on all samples of a split, `at_once` of them at a time; the result does not
 /// depend on that beyond the last bits.

@@ -2,7 +2,7 @@
 //!
 //! Source: Szegedy et al., "Going Deeper with Convolutions", 2015 (arXiv 1409.4842), section 5.
 
-use super::kernel::Down;
+use super::down::Down;
 use super::loss;
 use super::recording::Recording;
 use recipe::PlacedLayer;

@@ -4,8 +4,9 @@
 //! libtorch records are copied there.
 
 use super::batch_norm::Normaliser;
+use super::down::Down;
 use super::dropout::Masks;
-use super::flat::{Gradient, Weights};
+use super::flat::Weights;
 use super::head::Head;
 use super::operation::{self, Surroundings};
 use super::recording::Recording;
@@ -193,22 +194,6 @@ fn untrained(layer: &PlacedLayer, x: Tensor, pass: Pass<'_, '_>) -> Result<(Tens
     Ok((handed_out(layer, y)?, Saved::Recorded(recording)))
 }
 
-/// Inputs of a layer's backward pass, and where its results go.
-pub(super) struct Down<'a> {
-    /// The gradient of the loss with respect to the layer's result.
-    pub(super) gy: &'a Tensor,
-    /// The layer's weights, in the order of its parameters.
-    pub(super) weights: Weights<'a>,
-    /// Where the gradient with respect to these weights is written.
-    pub(super) gradient: Gradient<'a>,
-    /// Whether the gradient with respect to the layer's input is needed below.
-    pub(super) wants_input: bool,
-    /// The embedding whose matrix a tied head shares.
-    pub(super) tied: Option<Tied<'a>>,
-    /// The gradient of the shared matrix by the head, from its backward pass to that of the embedding.
-    pub(super) of_head: &'a mut Option<Tensor>,
-}
-
 /// Takes a gradient back through a layer, to its weights and to its input; of the latter nothing where
 /// it is not needed.
 pub(super) fn backward(
@@ -235,7 +220,7 @@ pub(super) fn backward(
         (Layer::AuxiliaryHead { .. }, Saved::Head(head)) => head.backward(layer, down),
         (Layer::Embedding { .. }, Saved::Input(tokens)) => {
             let of_head = down.of_head.take();
-            tied::embedding_gradient(layer, &tokens, down, of_head.as_ref())?;
+            tied::embedding_gradient(layer, &tokens, gy, down.gradient, of_head.as_ref())?;
             Ok(None)
         }
         (Layer::TiedHead, Saved::Input(x)) => {

@@ -285,6 +285,6 @@ impl Learner for TorchLearner {
     }
 
     fn shard_layer(&mut self, layer: usize, part: usize, of: usize) -> Result<(), StepError> {
-        self.cut(layer, part, of)
+        self.keep_slice(layer, part, of)
     }
 }

@@ -2,8 +2,10 @@
 
 mod batch_norm;
 mod cut;
+mod down;
 mod dropout;
 mod evaluate;
+mod evaluation;
 mod flat;
 mod frozen;
 mod gpu;
@@ -14,6 +16,7 @@ mod learner;
 mod loss;
 mod memory_format;
 mod model_error;
+mod open;
 mod operation;
 mod passes;
 mod recording;
@@ -23,10 +26,11 @@ mod tensors;
 mod tied;
 mod trained;
 
-pub use evaluate::Evaluation;
+pub use evaluation::Evaluation;
 pub use initial::initial_weights;
 pub use learner::TorchLearner;
 pub use model_error::ModelError;
+pub use open::open;
 pub use script::{ScriptLearner, describe};
 pub use section::layout;
-pub use trained::{TrainedModel, open};
+pub use trained::TrainedModel;

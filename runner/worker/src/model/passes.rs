@@ -1,9 +1,10 @@
 //! The batch on its way through the layers, forward and back.
 
 use super::batch_norm::Normaliser;
+use super::down::Down;
 use super::dropout::{Mask, Masks};
 use super::flat::{Gradient, Weights};
-use super::kernel::{self, Down, Pass, Saved};
+use super::kernel::{self, Pass, Saved};
 use super::learner::{TorchLearner, failed, wrong};
 use super::section::Section;
 use super::tensors::dimensions;

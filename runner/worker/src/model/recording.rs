@@ -1,7 +1,7 @@
 //! A layer that libtorch records by itself, on copies of its weights, which are small beside the work, and differentiates.
 
+use super::down::Down;
 use super::flat::View;
-use super::kernel::Down;
 use super::memory_format::MemoryFormat;
 use super::tensors::split_mut;
 use recipe::PlacedLayer;

@@ -6,8 +6,7 @@
 //! every schedule of exchanges it travels with the first layer. A sum of two numbers has the same bits in both orders, so that
 //! this is also what a derivative of the whole graph gives.
 
-use super::flat::{View, Weights};
-use super::kernel::Down;
+use super::flat::{Gradient, View, Weights};
 use super::tensors::{split, split_mut};
 use recipe::{Parameter, PlacedLayer};
 use tch::{Kind, TchError, Tensor};
@@ -99,14 +98,14 @@ const UNSCALED: bool = false;
 /// Gradients have a row for every token.
 const DENSE: bool = false;
 
-/// Writes the gradient of an embedding, with that of a head that shares its matrix.
+/// Writes the gradient of an embedding, of whose result `gy` is the gradient, with that of a head that shares its matrix.
 pub(super) fn embedding_gradient(
     layer: &PlacedLayer,
     tokens: &Tensor,
-    down: Down<'_>,
+    gy: &Tensor,
+    gradient: Gradient<'_>,
     of_head: Option<&Tensor>,
 ) -> Result<(), TchError> {
-    let Down { gy, gradient, .. } = down;
     let mut views = split_mut(layer, gradient)?;
     let [matrix, position @ ..] = &mut views[..] else { return Err(no_matrix(layer)) };
     for position in position {

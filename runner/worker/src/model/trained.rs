@@ -1,8 +1,7 @@
-//! The model that a run trains: described layers, or a TorchScript file.
+//! The model that a run trains, whatever computes it.
 
-use super::{Evaluation, ModelError, ScriptLearner, TorchLearner};
+use super::Evaluation;
 use crate::data::{DataSet, Split};
-use recipe::Model;
 use std::sync::Arc;
 use strategies::{Learner, StepError, Vector};
 
@@ -17,21 +16,4 @@ pub trait TrainedModel: Learner {
 
     /// The weights that are not trained and in no file, from the input to the scores; none in most models.
     fn frozen_weights(&self) -> Vector;
-}
-
-/// The model of a run, on a GPU or on the CPU; `seed` is the run's.
-pub fn open(
-    model: &Model,
-    data: Arc<DataSet>,
-    seed: u64,
-    gpu: Option<u32>,
-) -> Result<Box<dyn TrainedModel>, ModelError> {
-    if let Some(index) = gpu {
-        // Before any model: libtorch decides once whether there are GPUs.
-        torch_native::use_gpus().map_err(|error| ModelError::gpu(index, &error))?;
-    }
-    Ok(match model {
-        Model::Layers(model) => Box::new(TorchLearner::new(model.clone(), data, seed)?.on_gpu(gpu)?),
-        Model::File(file) => Box::new(ScriptLearner::new(file.clone(), data, seed)?.on_gpu(gpu)?),
-    })
 }

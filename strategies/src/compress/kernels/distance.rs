@@ -5,10 +5,19 @@ use crate::arithmetic::kernels;
 /// Sums that are kept side by side: one would have to wait for each addition.
 const LANES: usize = 8;
 
+/// How far a vector is from another.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Distance {
+    /// The squared length of the vector.
+    pub(crate) squared: f64,
+    /// That of its difference from the other.
+    pub(crate) squared_error: f64,
+}
+
 kernels! {
     /// Squared length of `x`, and of its difference from `y`, of the same length. Every eighth element goes into the
     /// same sum, and these together in the end.
-    fn distance, plain_distance(x: &[f32], y: &[f32]) -> (f64, f64) {
+    fn distance, plain_distance(x: &[f32], y: &[f32]) -> Distance {
         let mut squared = [0.0_f64; LANES];
         let mut apart = [0.0_f64; LANES];
         let mut add = |x: &[f32], y: &[f32]| {
@@ -25,7 +34,7 @@ kernels! {
             add(x, y);
         }
         add(rest, other_rest);
-        (squared.iter().sum(), apart.iter().sum())
+        Distance { squared: squared.iter().sum(), squared_error: apart.iter().sum() }
     }
 }
 
@@ -40,7 +49,7 @@ mod tests {
             let x: Vec<f32> = (0..n).map(f32::from).collect();
             let y: Vec<f32> = x.iter().map(|value| value - 2.0).collect();
             let squared = x.iter().map(|value| f64::from(value * value)).sum::<f64>();
-            assert_eq!(distance(&x, &y), (squared, 4.0 * f64::from(n)));
+            assert_eq!(distance(&x, &y), Distance { squared, squared_error: 4.0 * f64::from(n) });
             assert_eq!(plain_distance(&x, &y), distance(&x, &y));
         }
     }

@@ -11,5 +11,5 @@ pub(super) mod narrow;
 pub(super) mod quantize;
 pub(super) mod signs;
 
-pub(crate) use distance::distance;
+pub(crate) use distance::{Distance, distance};
 pub(crate) use dot::dot;

@@ -15,12 +15,19 @@ fn cost(bytes: usize) -> u64 {
     bytes as u64 + EXTRA
 }
 
+/// From which rank to which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Direction {
+    pub(super) from: Rank,
+    pub(super) to: Rank,
+}
+
 /// How much is on its way, and how much may be.
 #[derive(Default)]
 pub(super) struct Credits {
     /// Bytes between two ranks; `None` for no bound.
     window: Option<u64>,
-    used: BTreeMap<(Rank, Rank), u64>,
+    used: BTreeMap<Direction, u64>,
 }
 
 impl Credits {
@@ -34,20 +41,20 @@ impl Credits {
     }
 
     /// Alone, any message may travel; what a rank sends to itself always may.
-    fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
-        let used = self.used.get(&(from, to)).copied().unwrap_or(0);
+    fn has_room(&self, direction: Direction, bytes: usize) -> bool {
+        let used = self.used.get(&direction).copied().unwrap_or(0);
         let fits = |window| used == 0 || used + cost(bytes) <= window;
-        from == to || self.window.is_none_or(fits)
+        direction.from == direction.to || self.window.is_none_or(fits)
     }
 
-    pub(super) fn take(&mut self, way: (Rank, Rank), bytes: usize) {
+    pub(super) fn take(&mut self, direction: Direction, bytes: usize) {
         if self.bounded() {
-            *self.used.entry(way).or_default() += cost(bytes);
+            *self.used.entry(direction).or_default() += cost(bytes);
         }
     }
 
-    fn give_back(&mut self, way: (Rank, Rank), bytes: usize) {
-        if let Some(used) = self.used.get_mut(&way) {
+    fn give_back(&mut self, direction: Direction, bytes: usize) {
+        if let Some(used) = self.used.get_mut(&direction) {
             *used = used.saturating_sub(cost(bytes));
         }
     }
@@ -58,7 +65,7 @@ impl Kernel {
     pub(in crate::sim) fn has_room(&self, from: Rank, to: Rank, bytes: usize) -> bool {
         let state = self.lock();
         let never_waits = state.health.gone(to) || state.health.swallows(from, to);
-        never_waits || state.credits.has_room(from, to, bytes)
+        never_waits || state.credits.has_room(Direction { from, to }, bytes)
     }
 
     /// Waits until there is room for a message.
@@ -72,7 +79,9 @@ impl Kernel {
             if state.health.gone(to) {
                 return Err(StepError::Gone { rank: from, peer: to, wanted });
             }
-            if state.health.swallows(from, to) || state.credits.has_room(from, to, envelope.packet.0.len()) {
+            if state.health.swallows(from, to)
+                || state.credits.has_room(Direction { from, to }, envelope.packet.0.len())
+            {
                 return Ok(state);
             }
             if let Some(error) = state.in_vain(from, Source::One(to), wanted).filter(|_| waited) {
@@ -91,9 +100,9 @@ impl State {
         if !self.credits.bounded() {
             return;
         }
-        let way = (envelope.from, to);
-        self.credits.give_back(way, envelope.packet.0.len());
-        let waits = |wait: &Wait| matches!(wait, Wait::Credit { from, to, .. } if (*from, *to) == way);
+        let direction = Direction { from: envelope.from, to };
+        self.credits.give_back(direction, envelope.packet.0.len());
+        let waits = |wait: &Wait| matches!(*wait, Wait::Credit { from, to, .. } if direction == Direction { from, to });
         let waiting: Vec<_> =
             (0..self.actors.len()).filter(|actor| waits(&self.actors[*actor].wait)).collect();
         for actor in waiting {

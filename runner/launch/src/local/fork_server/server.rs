@@ -1,8 +1,8 @@
 //! A fork server of this machine: the process, and the thread that keeps it.
 
 use super::Loaded;
+use crate::local::ending::{die_with_parent, kill_group};
 use crate::local::environment;
-use crate::local::processes::{die_with_parent, kill_group};
 use mesh::{FORK_SERVER, ForkExit, ForkReply, ForkRequest, fork_sockets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ pub(super) struct Server {
     id: u32,
     socket: Arc<OwnedFd>,
     state: Arc<Mutex<State>>,
-    keeper: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The requests to a server without a reply, and its forks.
@@ -80,14 +80,14 @@ impl Server {
         let (socket, theirs) = fork_sockets()?;
         let socket = Arc::new(socket);
         let state = Arc::new(Mutex::new(State::default()));
-        let keeper = Keeper { socket: socket.clone(), state: state.clone() };
+        let keeping = ServerThread { socket: socket.clone(), state: state.clone() };
         let (ready, loading) = channel();
         // To the kernel the parent of the server is this thread, with whose end it would be killed.
         let thread = thread::Builder::new().name("fork server".into());
-        let keeper = Some(thread.spawn(move || keeper.keep(&loaded, theirs, &ready))?);
+        let thread = Some(thread.spawn(move || keeping.keep(&loaded, theirs, &ready))?);
         let id =
             loading.recv().map_err(|_| io::Error::other("the thread that keeps the server is gone"))??;
-        Ok(Self { id, socket, state, keeper })
+        Ok(Self { id, socket, state, thread })
     }
 
     /// Requests a fork, and waits until it has begun.
@@ -128,7 +128,7 @@ impl Server {
         self.hang_up();
     }
 
-    /// Both the server and its keeper, which kills it, take it as the end.
+    /// Both the server and its thread, which kills it, take it as the end.
     fn hang_up(&self) {
         // Fails only if the server has ended.
         let _ = shutdown(&*self.socket, Shutdown::Both);
@@ -138,8 +138,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.hang_up();
-        // Then it is reaped. A keeper that panicked has left it to the end of its thread.
-        self.keeper.take().map(JoinHandle::join);
+        // Then it is reaped. A thread that panicked has left it to its own end.
+        self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -148,12 +148,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 /// The thread that starts a server, takes its replies, and reaps it.
-struct Keeper {
+struct ServerThread {
     socket: Arc<OwnedFd>,
     state: Arc<Mutex<State>>,
 }
 
-impl Keeper {
+impl ServerThread {
     fn keep(self, loaded: &Loaded, theirs: OwnedFd, ready: &Sender<io::Result<u32>>) {
         let outcome = execute(loaded, theirs).map(|mut child| {
             match self.first_reply() {

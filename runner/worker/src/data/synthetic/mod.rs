@@ -8,7 +8,7 @@ mod canvas;
 mod glyph;
 
 use super::Images;
-use super::set::Loaded;
+use super::loaded::Loaded;
 use crate::stream;
 use canvas::{Canvas, Point, SIDE};
 use glyph::{GLYPHS, Glyph};
