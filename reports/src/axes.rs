@@ -144,9 +144,12 @@ fn determines(one: &[usize], other: &[usize]) -> bool {
 /// The last part of each path, or the path where two axes share it.
 fn shortest(axes: &[Axis]) -> Vec<String> {
     let last = |axis: &Axis| axis.name.rsplit('.').next().unwrap_or_default().to_owned();
-    let shared = |name: &str| axes.iter().filter(|axis| last(axis) == name).count() > 1;
-    let short = |axis: &Axis| Some(last(axis)).filter(|name| !shared(name));
-    axes.iter().map(|axis| short(axis).unwrap_or_else(|| axis.name.clone())).collect()
+    let short = |axis: &Axis| {
+        let name = last(axis);
+        let is_shared = axes.iter().filter(|other| last(other) == name).count() > 1;
+        if is_shared { axis.name.clone() } else { name }
+    };
+    axes.iter().map(short).collect()
 }
 
 #[cfg(test)]

@@ -91,9 +91,11 @@ fn leader(findings: &Findings) -> String {
     let Some((condition, comparisons)) = findings.conditions().next() else { return String::new() };
     let thresholds = findings.thresholds;
     let name = |cell: &ArmCell| findings.study.arm_name(cell.arm);
-    let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
+    let worse: BTreeSet<usize> =
+        comparisons.iter().filter(|found| lost_quality(found)).map(|found| found.arm).collect();
     let all = timed(condition, thresholds.confidence);
-    let (lost, sound): (Vec<&Timed>, Vec<&Timed>) = all.iter().partition(|timed| worse(timed.cell));
+    let (lost, sound): (Vec<&Timed>, Vec<&Timed>) =
+        all.iter().partition(|timed| worse.contains(&timed.cell.arm));
     let rivals = |cell: &ArmCell| -> Vec<Beside> {
         let found = beside(condition, cell, thresholds);
         found.into_iter().filter(|rival| sound.iter().any(|other| other.cell.arm == rival.arm)).collect()
@@ -113,11 +115,11 @@ fn leader(findings: &Findings) -> String {
         format!("; whether it is ahead of {} is open", listed(&few(&open)))
     };
     let names: Vec<&str> = bought.iter().map(|timed| name(timed.cell)).collect();
-    let faster = |other: &Timed| {
-        let found = beside(condition, other.cell, thresholds);
-        found.iter().any(|rival| rival.arm == first.cell.arm && rival.grade.is_faster())
-    };
-    let lost = match (names.len(), bought.iter().all(|timed| faster(timed))) {
+    let all_faster = bought.iter().all(|other| {
+        let rivals = beside(condition, other.cell, thresholds);
+        rivals.iter().any(|rival| rival.arm == first.cell.arm && rival.grade.is_faster())
+    });
+    let lost = match (names.len(), all_faster) {
         (0, _) => String::new(),
         (1, true) => format!("{} is faster, but worse in quality. ", names[0]),
         (_, true) => format!("{} are faster, but worse in quality. ", listed(&names)),

@@ -240,7 +240,8 @@ fn table(all: &[Found<'_>], has_conditions: bool, unit: Unit) -> Table {
     let time = |time: Option<Nanos>| time.map_or_else(|| "–".to_owned(), |time| unit.short(time.seconds()));
     for found in all {
         for bucket in &found.record.buckets {
-            let [planned, measured] = [bucket.predicted, bucket.measured];
+            let planned = bucket.predicted;
+            let measured = bucket.measured;
             let mut row = vec![found.name.to_owned(), found.condition.clone(), layers(bucket), size(bucket)];
             for times in [planned, measured] {
                 row.push(time(times.map(|(begin, _)| begin)));
