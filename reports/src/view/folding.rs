@@ -25,23 +25,25 @@ pub(crate) fn listed(findings: &Findings) -> usize {
     }
 }
 
+/// Whether charts and tables of all conditions leave some out.
+pub(crate) fn are_cut(findings: &Findings) -> bool {
+    listed(findings) < findings.study.conditions.len()
+}
+
 /// How a section says that it has only some conditions; `None` where it has all.
 pub(crate) fn listed_note(findings: &Findings, what: &str) -> Option<String> {
-    let all = findings.study.conditions.len();
-    let listed = listed(findings);
-    (listed < all).then(|| {
+    are_cut(findings).then(|| {
         format!(
             "The first {} of {} conditions have {what}. The CSV files have the numbers of all.",
-            number_format::count(listed as u64),
-            number_format::count(all as u64),
+            number_format::count(listed(findings) as u64),
+            number_format::count(findings.study.conditions.len() as u64),
         )
     })
 }
 
 /// For each mark of a chart of all conditions whether it is drawn: all, but on the page of many conditions fewer where they crowd.
 pub(crate) fn drawn(findings: &Findings, marks: &[Mark]) -> Vec<bool> {
-    let all = listed(findings) == findings.study.conditions.len();
-    if all { vec![true; marks.len()] } else { uncrowded(marks) }
+    if are_cut(findings) { uncrowded(marks) } else { vec![true; marks.len()] }
 }
 
 /// A note on the conditions that have none; `None` where all have them.

@@ -148,7 +148,7 @@ fn panel(findings: &Findings, number: usize, name: String, found: &Found<'_, '_,
     let kinds = [Kind::SpeedUp, Kind::Efficiency];
     let charts =
         kinds.into_iter().map(|kind| chart(findings, number, found.scaling, kind, &finding)).collect();
-    ScalingPanel { name, charts, table, finding }
+    ScalingPanel { name, finding, charts, table }
 }
 
 /// `Strong scaling: ... On 8 workers d-sync is 3.10× as fast as on 2 (efficiency 77.5 %, serial share 4.1 %).`

@@ -4,7 +4,7 @@ use crate::checks::checked;
 use record::Nanos;
 use reports::sample::{Noise, Sample, timelines, under_conditions};
 use reports::{Options, page};
-use store::SweepRows;
+use store::{RunState, SweepRows};
 
 #[test]
 fn sixty_four_workers() {
@@ -92,6 +92,18 @@ fn ten_thousand_cells_make_a_page_of_lines_and_some_details() {
     }
     let runs = page.data.iter().find(|file| file.name.ends_with("-runs.csv")).unwrap();
     assert_eq!(runs.text.lines().count(), 10_001);
+}
+
+#[test]
+fn of_many_failures_under_many_conditions_some_are_listed() {
+    let one = Sample { repeats: 1, epochs: (1, 1), workers: vec![2], ..Sample::duel() }.rows();
+    let mut rows = under_conditions(&one, 300);
+    for run in rows.runs.iter_mut().filter(|run| run.cell % 2 == 1) {
+        run.state = RunState::Failed;
+    }
+    let page = checked(&rows);
+    assert_eq!(page.matches("<article class=\"failure\"").count(), 200);
+    assert!(page.contains("The first 200 of 300 such runs are listed; the CSV files hold all."));
 }
 
 /// The section of a page with this id.
