@@ -71,7 +71,7 @@ pub(super) fn forecast(
 /// Seconds of a predicted step.
 struct Step {
     communication: f64,
-    /// With what is computed in it.
+    /// Computing and exposed communication together.
     length: f64,
 }
 
