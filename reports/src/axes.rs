@@ -2,7 +2,7 @@
 
 use comparison::study::Study;
 use recipe::{AxisValue, is_searched};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An axis of conditions.
 #[derive(Clone, Debug)]
@@ -70,10 +70,10 @@ impl Axes {
         let mut places: Vec<Vec<usize>> = Vec::new();
         for column in &found {
             let values = sorted(column);
-            let own: Vec<usize> = column
-                .iter()
-                .filter_map(|value| values.iter().position(|other| other.text == value.text))
-                .collect();
+            let place_of: BTreeMap<&str, usize> =
+                values.iter().map(|value| value.text.as_str()).zip(0..).collect();
+            let own: Vec<usize> =
+                column.iter().filter_map(|value| place_of.get(value.text.as_str()).copied()).collect();
             // Axes in lockstep are one axis.
             let again = places.iter().any(|other| determines(other, &own) && determines(&own, other));
             if values.len() > 1 && !again {
@@ -122,8 +122,9 @@ fn columns<'a>(study: &Study<'a>) -> Vec<Vec<&'a AxisValue>> {
 
 fn sorted(column: &[&AxisValue]) -> Vec<AxisPoint> {
     let mut values: Vec<AxisPoint> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for value in column {
-        if !values.iter().any(|other| other.text == value.text) {
+        if seen.insert(&value.text) {
             values.push(AxisPoint { text: value.text.clone(), number: value.number });
         }
     }
@@ -143,9 +144,12 @@ fn determines(one: &[usize], other: &[usize]) -> bool {
 /// The last part of each path, or the path where two axes share it.
 fn shortest(axes: &[Axis]) -> Vec<String> {
     let last = |axis: &Axis| axis.name.rsplit('.').next().unwrap_or_default().to_owned();
-    let shared = |name: &str| axes.iter().filter(|axis| last(axis) == name).count() > 1;
-    let short = |axis: &Axis| Some(last(axis)).filter(|name| !shared(name));
-    axes.iter().map(|axis| short(axis).unwrap_or_else(|| axis.name.clone())).collect()
+    let short = |axis: &Axis| {
+        let name = last(axis);
+        let is_shared = axes.iter().filter(|other| last(other) == name).count() > 1;
+        if is_shared { axis.name.clone() } else { name }
+    };
+    axes.iter().map(short).collect()
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use crate::number_format::{self, plural};
 use crate::pays;
 use crate::scaling::{families, workers_axis};
 use crate::search;
-use crate::verdict::{Verdict, capitalised, target_words, value_words, whole_percent};
+use crate::verdict::{Verdict, capitalised, failed_as_ordered, target_words, value_words, whole_percent};
 use crate::winner::{Timed, lost_quality, timed};
 use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Beside, Comparison, FEWEST_PAIRS, Grade, beside};
 use recipe::Metric;
-use store::{RunRow, RunState};
+use std::collections::BTreeSet;
+use store::RunState;
 
 /// Headline of the page, in plain text.
 pub(crate) fn headline(findings: &Findings, verdicts: &[Verdict]) -> String {
@@ -90,9 +91,11 @@ fn leader(findings: &Findings) -> String {
     let Some((condition, comparisons)) = findings.conditions().next() else { return String::new() };
     let thresholds = findings.thresholds;
     let name = |cell: &ArmCell| findings.study.arm_name(cell.arm);
-    let worse = |cell: &ArmCell| comparisons.iter().any(|found| found.arm == cell.arm && lost_quality(found));
+    let worse: BTreeSet<usize> =
+        comparisons.iter().filter(|found| lost_quality(found)).map(|found| found.arm).collect();
     let all = timed(condition, thresholds.confidence);
-    let (lost, sound): (Vec<&Timed>, Vec<&Timed>) = all.iter().partition(|timed| worse(timed.cell));
+    let (lost, sound): (Vec<&Timed>, Vec<&Timed>) =
+        all.iter().partition(|timed| worse.contains(&timed.cell.arm));
     let rivals = |cell: &ArmCell| -> Vec<Beside> {
         let found = beside(condition, cell, thresholds);
         found.into_iter().filter(|rival| sound.iter().any(|other| other.cell.arm == rival.arm)).collect()
@@ -112,11 +115,11 @@ fn leader(findings: &Findings) -> String {
         format!("; whether it is ahead of {} is open", listed(&few(&open)))
     };
     let names: Vec<&str> = bought.iter().map(|timed| name(timed.cell)).collect();
-    let faster = |other: &Timed| {
-        let found = beside(condition, other.cell, thresholds);
-        found.iter().any(|rival| rival.arm == first.cell.arm && rival.grade.is_faster())
-    };
-    let lost = match (names.len(), bought.iter().all(|timed| faster(timed))) {
+    let all_faster = bought.iter().all(|other| {
+        let rivals = beside(condition, other.cell, thresholds);
+        rivals.iter().any(|rival| rival.arm == first.cell.arm && rival.grade.is_faster())
+    });
+    let lost = match (names.len(), all_faster) {
         (0, _) => String::new(),
         (1, true) => format!("{} is faster, but worse in quality. ", names[0]),
         (_, true) => format!("{} are faster, but worse in quality. ", listed(&names)),
@@ -271,10 +274,12 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
 /// The arms that a fault of the recipe ends, by the number of conditions; empty where none does. It is what a sweep over faults asks.
 fn ended_as_ordered(findings: &Findings) -> String {
     let all = findings.study.conditions.len();
+    let runs = findings.rows().runs.iter().filter(|run| failed_as_ordered(run));
+    let ended: BTreeSet<usize> = runs.map(|run| run.cell).collect();
     let mut said: Vec<(usize, Vec<&str>)> = Vec::new();
     for (place, arm) in findings.rows().plan.arms.iter().enumerate() {
         let own = findings.study.conditions.iter().filter_map(|condition| condition.cell(place));
-        let ends = own.filter(|cell| failed_as_ordered(findings, cell)).count();
+        let ends = own.filter(|cell| cell.runs.is_empty() && ended.contains(&cell.index)).count();
         match said.iter_mut().find(|(others, _)| *others == ends) {
             _ if ends == 0 => {}
             Some((_, names)) => names.push(&arm.name),
@@ -286,15 +291,6 @@ fn ended_as_ordered(findings: &Findings) -> String {
         format!("{} {verb} in {ends} of {}, as the recipe orders.", listed(names), plural(all, "condition"))
     };
     said.iter().map(sentence).collect::<Vec<_>>().join(" ")
-}
-
-/// Whether the arm has no run that counts here, because the faults of the recipe ended it.
-fn failed_as_ordered(findings: &Findings, cell: &ArmCell) -> bool {
-    let ended = |run: &RunRow| {
-        let as_ordered = run.attempt.as_ref().is_some_and(|attempt| attempt.as_ordered);
-        run.cell == cell.index && run.state == RunState::Failed && as_ordered
-    };
-    cell.runs.is_empty() && findings.rows().runs.iter().any(ended)
 }
 
 /// Whether distributing pays, where the conditions differ in the number of workers alone.

@@ -135,7 +135,8 @@ mod tests {
             let (_, rest) = text.split_once("settled from ").unwrap();
             rest.split_once(" %").unwrap().0.parse().unwrap()
         };
-        let [one, seven] = [said(&Sample::duel()), said(&eight)];
+        let one = said(&Sample::duel());
+        let seven = said(&eight);
         assert!(seven.starts_with("5 repeats, 7 comparisons per condition: "), "{seven}");
         assert!(found(&seven) > found(&one), "{one}\n{seven}");
         let alone = Sample { arms: Sample::duel().arms[..1].to_vec(), ..Sample::duel() };

@@ -28,13 +28,10 @@ pub(crate) fn pays<'f, 'a>(findings: &'f Findings<'a>, conditions: &[usize]) -> 
     };
     // For an arm that has no run on one worker, the fastest of those that have.
     let fastest = timed(alone, findings.thresholds.confidence).first().map(|timed| timed.cell.arm);
-    let control = |arm: usize| {
-        let of_arm = |arm: usize| alone.cells.iter().find(|cell| cell.arm == arm).filter(has_runs);
-        of_arm(arm).or_else(|| of_arm(fastest?))
-    };
+    let on_one = |arm: usize| alone.cells.iter().find(|cell| cell.arm == arm).filter(has_runs);
     let mut asked = Vec::new();
     for arm in 0..findings.rows().plan.arms.len() {
-        let Some(control) = control(arm) else { continue };
+        let Some(control) = on_one(arm).or_else(|| on_one(fastest?)) else { continue };
         for condition in all().filter(|one| one.workers > 1 && one.target == alone.target) {
             let own = condition.cells.iter().find(|cell| cell.arm == arm).filter(has_runs);
             asked.extend(own.map(|cell| Across { condition, cell, control }));
@@ -152,7 +149,8 @@ impl Pays<'_, '_> {
 
     /// Cost beside that of one worker, in words: in time of machines where it has more of these, else of ranks.
     fn cost_words(&self) -> String {
-        let [own, control] = [self.cell.usage, self.control.usage];
+        let own = self.cell.usage;
+        let control = self.control.usage;
         let resource = if own.machines == control.machines { Resource::Ranks } else { Resource::Machines };
         let name = if resource == Resource::Ranks { "rank time" } else { "machine time" };
         let rates = own.rate(resource).zip(control.rate(resource)).map(|(own, control)| own / control);

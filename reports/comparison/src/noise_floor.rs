@@ -163,7 +163,8 @@ mod tests {
     fn four_pairs_by_hand() {
         // Differences of logarithms -x, x, -x, x: mean 0, variance 4 x^2 / 3.
         let x = 0.01_f64;
-        let [less, more] = [(-x).exp_m1(), x.exp_m1()];
+        let less = (-x).exp_m1();
+        let more = x.exp_m1();
         let floor = noise_floor(&rows(&[less, more, less, more]), &[3, 10]).unwrap();
         let deviation = x * (4.0_f64 / 3.0).sqrt();
         assert_eq!(floor.pairs, 4);

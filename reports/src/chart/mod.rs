@@ -1,5 +1,6 @@
 //! Parts of all charts: scales, ticks, paths, tables. Geometry leaves this crate as finished strings.
 
+mod crowding;
 mod path;
 mod row_label;
 mod scale;
@@ -7,7 +8,8 @@ mod sheet;
 mod stretch;
 mod thinning;
 
-pub(crate) use path::{Grain, Path, coordinate, marker};
+pub(crate) use crowding::{Mark, uncrowded, uncrowded_remark};
+pub(crate) use path::{Grain, Path, Place, coordinate, marker};
 pub(crate) use row_label::row_label;
 pub(crate) use scale::Scale;
 pub(crate) use sheet::Sheet;

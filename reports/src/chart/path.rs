@@ -26,6 +26,13 @@ fn shortest(tenths: i64) -> String {
     }
 }
 
+/// A place in a chart, from its upper left corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
 /// How finely the points of a line are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grain {
@@ -109,9 +116,9 @@ impl Path {
     }
 
     /// Adds a separate stroke.
-    pub(crate) fn stroke(&mut self, from: (f64, f64), to: (f64, f64)) {
-        self.point('M', from.0, from.1);
-        self.point('L', to.0, to.1);
+    pub(crate) fn stroke(&mut self, from: Place, to: Place) {
+        self.point('M', from.x, from.y);
+        self.point('L', to.x, to.y);
     }
 
     pub(crate) fn finish(self) -> String {

@@ -226,7 +226,8 @@ impl<'a> Pairs<'a> {
         for cell in compared_cells(&pairs.measured) {
             let Some(key) = key(&pairs.measured, cell) else { continue };
             let Some(other) = known.get(&key) else { continue };
-            let [one, two] = [&before.rows.plan.cells[*other], &pairs.measured.plan.cells[cell]];
+            let one = &before.rows.plan.cells[*other];
+            let two = &pairs.measured.plan.cells[cell];
             if one.spec.model.parameter_count() != two.spec.model.parameter_count() {
                 changes.note(format!("{} has other models in {} and {}.", key.0.0, before.name, now.name));
                 continue;

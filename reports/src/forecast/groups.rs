@@ -57,15 +57,22 @@ pub(super) fn forecast(
     let partition = spec.model_partition();
     let groups = Groups { spec, rates, partition, scheme, fc_update, average_every, workers };
     let passes = groups.divided(computing.pass_times(spec), computing);
-    let (communication, step) = groups.step(passes, computing)?;
-    let speed_up = f64::from(workers.get()) * computing.step / step;
+    let step = groups.step(passes, computing)?;
+    let speed_up = f64::from(workers.get()) * computing.step / step.length;
     Ok(Forecast {
         passes,
-        communication,
-        step,
+        communication: step.communication,
+        step: step.length,
         equation: "exchanges within groups, averages between them",
         speed_up,
     })
+}
+
+/// Seconds of a predicted step.
+struct Step {
+    communication: f64,
+    /// Computing and exposed communication together.
+    length: f64,
 }
 
 impl Groups<'_> {
@@ -176,15 +183,15 @@ impl Groups<'_> {
         self.rounds() * exchanges * message.start_up() + message.per_byte() * bytes
     }
 
-    /// Communication and length of a step with these passes.
-    fn step(&self, passes: PassTimes, computing: &Computing) -> Result<(f64, f64), NoModel> {
+    /// A step with these passes.
+    fn step(&self, passes: PassTimes, computing: &Computing) -> Result<Step, NoModel> {
         let compute = passes.sum();
         let within = self.within();
         let sections = self.sections()?;
         let each: Vec<f64> = sections.iter().map(|section| self.alone(section)).collect();
         if let Some(every) = self.average_every {
             let communication = within + each.iter().sum::<f64>() / every as f64;
-            return Ok((communication, compute + communication));
+            return Ok(Step { communication, length: compute + communication });
         }
         // The sections above the modulo layer are averaged in each round.
         let above = if self.partition.parts() == 1 { self.layers() } else { self.partition.above().start };
@@ -203,7 +210,7 @@ impl Groups<'_> {
         if self.spec.communication.schedule == Schedule::Single {
             let below = each.iter().sum::<f64>() - of_rounds;
             let communication = within + earlier + last * of_rounds + below;
-            return Ok((communication, compute + communication));
+            return Ok(Step { communication, length: compute + communication });
         }
         if self.spec.strategy.averages_through_servers() {
             return no_model("layers of `gmp` that travel to servers one by one");
@@ -219,7 +226,7 @@ impl Groups<'_> {
         computing: &Computing,
         before: f64,
         sections: &[Section],
-    ) -> Result<(f64, f64), NoModel> {
+    ) -> Result<Step, NoModel> {
         let layers = self.layers();
         // Without parts, all layers are computed by each worker for itself.
         let below = if self.partition.parts() == 1 { 0..layers } else { self.partition.below() };
@@ -252,7 +259,7 @@ impl Groups<'_> {
             TimeLine::timed(&profile, &grouping, |section, bytes| sections[section].time.seconds(bytes));
         let line = line.map_err(|error| wrong(&error))?;
         let sent: f64 = line.messages.iter().map(|message| message.end - message.begin).sum();
-        Ok((before + sent, line.iteration + passes.update))
+        Ok(Step { communication: before + sent, length: line.iteration + passes.update })
     }
 
     /// The sections with what a message of theirs costs by the bytes of its gradient before coding, those of the last layers first.

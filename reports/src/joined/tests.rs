@@ -82,7 +82,8 @@ fn what_one_side_alone_has_is_named() {
     let found = joined(sides(&all, &later), TimedBy::Recipe).unwrap();
     assert_eq!(found.alone, [vec![all.plan.cells[0].label.clone()], Vec::new()]);
     // One cell each is one pair, whatever they are called.
-    let [one, other] = [of_arm(&few, 0), of_arm(&few, 1)];
+    let one = of_arm(&few, 0);
+    let other = of_arm(&few, 1);
     assert_eq!(joined(sides(&one, &other), TimedBy::Recipe).unwrap().pairs.len(), 1);
 }
 

@@ -19,7 +19,8 @@ use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Advice, Comparison, Contrast, Grade, Quality, Thresholds};
 use recipe::Target;
 use serde::Serialize;
-use store::RunState;
+use std::collections::BTreeMap;
+use store::{RunRow, RunState};
 use words::{interval_words, quality_words, range, sided};
 
 /// The verdict on one arm under one condition.
@@ -55,11 +56,16 @@ impl Verdict {
 
 /// The verdicts of all conditions, in the order of the plan.
 pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
+    let mut ordered: BTreeMap<usize, usize> = BTreeMap::new();
+    for run in findings.rows().runs.iter().filter(|run| failed_as_ordered(run)) {
+        *ordered.entry(run.cell).or_default() += 1;
+    }
     let mut verdicts = Vec::new();
     for (condition, comparisons) in findings.conditions() {
         for cell in &condition.cells {
             let comparison = comparisons.iter().find(|comparison| comparison.arm == cell.arm);
-            let writer = Writer { findings, condition, cell, thresholds: findings.thresholds };
+            let ordered = ordered.get(&cell.index).copied().unwrap_or(0);
+            let writer = Writer { findings, condition, cell, ordered, thresholds: findings.thresholds };
             verdicts.push(Verdict {
                 condition: condition.name.to_owned(),
                 arm: findings.study.arm_name(cell.arm).to_owned(),
@@ -74,19 +80,24 @@ pub(crate) fn all(findings: &Findings) -> Vec<Verdict> {
     verdicts
 }
 
+/// Whether a fault of the recipe ended the run.
+pub(crate) fn failed_as_ordered(run: &RunRow) -> bool {
+    run.state == RunState::Failed && run.is_as_ordered()
+}
+
 struct Writer<'a> {
     findings: &'a Findings<'a>,
     condition: &'a Condition<'a>,
     cell: &'a ArmCell<'a>,
+    /// Number of the cell's runs that failed as the recipe orders.
+    ordered: usize,
     thresholds: Thresholds,
 }
 
 impl Writer<'_> {
     fn sentences(&self, comparison: Option<&Comparison>) -> String {
         if self.cell.runs.is_empty() {
-            let ended = self.findings.rows().runs.iter().filter(|run| run.cell == self.cell.index);
-            let ordered = ended.filter(|run| run.state == RunState::Failed && run.is_as_ordered()).count();
-            let why = match ordered {
+            let why = match self.ordered {
                 0 => String::new(),
                 1 => ": 1 failed as the recipe lets it".to_owned(),
                 more => format!(": {more} failed as the recipe lets them"),

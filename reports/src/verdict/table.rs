@@ -8,6 +8,7 @@ use comparison::study::{ArmCell, Condition, SpeedMeasure};
 use comparison::{Comparison, Contrast, QualityGap};
 use recipe::AxisValue;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Verdict on one arm by one measure, as on the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,15 +55,18 @@ pub struct VerdictRow {
 
 /// The rows of all conditions, in the order of the plan. The baseline, which is compared with nothing, has none.
 pub(crate) fn table(findings: &Findings, verdicts: &[Verdict]) -> Vec<VerdictRow> {
+    let verdicts: BTreeMap<(&str, &str), &Verdict> = verdicts
+        .iter()
+        .map(|verdict| ((verdict.condition.as_str(), verdict.arm.as_str()), verdict))
+        .collect();
     let mut rows = Vec::new();
     for (condition, comparisons) in findings.conditions() {
         for comparison in comparisons {
             let Some(cell) = condition.cell(comparison.arm) else { continue };
             let arm = findings.study.arm_name(comparison.arm);
-            let verdict =
-                verdicts.iter().find(|verdict| verdict.arm == arm && verdict.condition == condition.name);
+            let verdict = verdicts.get(&(condition.name, arm));
             let compared = Compared { findings, condition, cell, comparison };
-            let verdict = verdict.map_or("", Verdict::class);
+            let verdict = verdict.map_or("", |verdict| verdict.class());
             rows.extend(comparison.contrasts().map(|contrast| compared.speed(contrast, verdict)));
             rows.extend(comparison.quality.as_ref().map(|gap| compared.quality(gap, verdict)));
         }

@@ -2,7 +2,7 @@
 
 use crate::axes::{Axes, Axis, spans_a_decade};
 use crate::chart::{
-    self, Area, CurvePoint, Figure, Frame, Path, Scale, Stretch, Table, Tick, coordinate, marker,
+    self, Area, CurvePoint, Figure, Frame, Path, Place, Scale, Stretch, Table, Tick, coordinate, marker,
 };
 use crate::findings::Findings;
 use crate::number_format::Unit;
@@ -211,7 +211,7 @@ impl Canvas<'_> {
             || times.iter().filter_map(|found| Some((self.x.at(found.place), self.ends(found)?)));
         let mut intervals = Path::default();
         for (x, [low, high]) in with_interval() {
-            intervals.stroke((x, low), (x, high));
+            intervals.stroke(Place { x, y: low }, Place { x, y: high });
         }
         let upper = with_interval().map(|(x, [_, high])| (x, high));
         let lower: Vec<CurvePoint> = with_interval().map(|(x, [low, _])| (x, low)).collect();

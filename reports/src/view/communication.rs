@@ -2,6 +2,7 @@
 
 use super::condition_title;
 use super::described;
+use super::folding;
 use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Figure, Key, Table};
 use crate::findings::Findings;
@@ -21,6 +22,7 @@ pub(crate) struct Communication {
     pub(crate) table: Vec<TrafficRow>,
     pub(crate) has_conditions: bool,
     pub(crate) matrices: Vec<Matrix>,
+    /// Rows and matrices that are not shown; empty where all are.
     pub(crate) note: String,
 }
 
@@ -57,27 +59,34 @@ impl Communication {
         if cells.is_empty() {
             return None;
         }
+        let listed = cells.iter().filter(|placed| placed.number < folding::listed(findings));
         let row = |placed: &PlacedCell| traffic(findings, &condition_title(placed.condition), placed.cell);
-        let table = cells.iter().map(row).collect();
-        let mut matrices: Vec<Matrix> = cells
-            .iter()
-            .filter_map(|PlacedCell { number, condition, cell }| {
-                let attempt = cell.median_run(condition.measure())?.attempt;
-                let id = format!("matrix-{number}-{}", cell.arm);
-                matrix(&id, study.arm_name(cell.arm), &condition_title(condition), attempt)
-            })
-            .collect();
-        let note = if matrices.len() > MOST_MATRICES {
-            format!(
-                "The first {MOST_MATRICES} of {} matrices are shown; the CSV files hold all.",
-                matrices.len()
-            )
-        } else {
-            String::new()
-        };
-        matrices.truncate(MOST_MATRICES);
-        Some(Self { table, has_conditions: findings.has_conditions(), matrices, note })
+        let (matrices, left_out) = matrices(findings, &cells);
+        let notes = [folding::listed_note(findings, "rows in the table of traffic"), left_out];
+        Some(Self {
+            table: listed.map(row).collect(),
+            has_conditions: findings.has_conditions(),
+            matrices,
+            note: notes.into_iter().flatten().collect::<Vec<_>>().join(" "),
+        })
     }
+}
+
+/// The first matrices, and a note on those that are not shown.
+fn matrices(findings: &Findings, cells: &[PlacedCell]) -> (Vec<Matrix>, Option<String>) {
+    let sending = |placed: &&PlacedCell| {
+        let run = placed.cell.median_run(placed.condition.measure());
+        run.is_some_and(|judged| judged.attempt.links.iter().any(|link| link.bytes > 0))
+    };
+    let all = cells.iter().filter(sending).count();
+    let drawn = |PlacedCell { number, condition, cell }: &PlacedCell| {
+        let attempt = cell.median_run(condition.measure())?.attempt;
+        let id = format!("matrix-{number}-{}", cell.arm);
+        matrix(&id, findings.study.arm_name(cell.arm), &condition_title(condition), attempt)
+    };
+    let note = (all > MOST_MATRICES)
+        .then(|| format!("The first {MOST_MATRICES} of {all} matrices are shown; the CSV files hold all."));
+    (cells.iter().filter_map(drawn).take(MOST_MATRICES).collect(), note)
 }
 
 fn traffic(findings: &Findings, condition: &str, cell: &ArmCell) -> TrafficRow {

@@ -194,17 +194,10 @@ fn rank_ticks(ranks: &[[u32; 2]], y: &Scale, height: f64) -> Vec<Tick> {
 /// The longest step, and the workers that are slow in a tenth of the run or more.
 fn described(course: &Course, rows: &Rows) -> String {
     let mut said = Vec::new();
-    let slow = |ratios: &[Option<f64>]| {
-        let known = ratios.iter().flatten().count().max(1);
-        ratios.iter().flatten().filter(|ratio| **ratio >= SLOW_RANK).count() as f64 / known as f64
-    };
     let mut often: Vec<(f64, [u32; 2])> =
-        rows.ratios.iter().map(|ratios| slow(ratios)).zip(rows.ranks.iter().copied()).collect();
+        rows.ratios.iter().map(|ratios| slow_share(ratios)).zip(rows.ranks.iter().copied()).collect();
     often.retain(|(share, _)| *share >= 0.1);
     often.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-    let name = |[first, last]: [u32; 2]| {
-        if first == last { format!("rank {first}") } else { format!("ranks {first} to {last}") }
-    };
     match often.first() {
         Some((share, ranks)) => {
             let others = if often.len() > 1 {
@@ -212,11 +205,13 @@ fn described(course: &Course, rows: &Rows) -> String {
             } else {
                 String::new()
             };
-            let has = if ranks[0] == ranks[1] { "has" } else { "have" };
-            let name = name(*ranks);
+            let subject = match ranks {
+                [first, last] if first == last => format!("rank {first} has"),
+                [first, last] => format!("ranks {first} to {last} have"),
+            };
             let share = number_format::percent(*share);
             said.push(format!(
-                "{name} {has} steps of {SLOW_RANK}× or more in {share} of the stretches{others}."
+                "{subject} steps of {SLOW_RANK}× or more in {share} of the stretches{others}."
             ));
         }
         None => {
@@ -235,6 +230,12 @@ fn described(course: &Course, rows: &Rows) -> String {
     }
     said.push(format!("The median is {}.", number_format::seconds(rows.median)));
     crate::verdict::capitalised(&said.join(" "))
+}
+
+/// The share of a row's stretches in which its longest step was slow.
+fn slow_share(ratios: &[Option<f64>]) -> f64 {
+    let known = ratios.iter().flatten().count().max(1);
+    ratios.iter().flatten().filter(|ratio| **ratio >= SLOW_RANK).count() as f64 / known as f64
 }
 
 /// Of each rank the longest step in each of a few stretches, and of all.

@@ -1,7 +1,11 @@
 //! Every run's step time by its start, beside the others of its arm: whether the machine changed meanwhile.
 
+use super::folding;
 use crate::calendar;
-use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Table, arm_style, coordinate, marker};
+use crate::chart::{
+    Area, Figure, Frame, Key, Mark, Path, Place, Scale, Table, arm_style, coordinate, marker,
+    uncrowded_remark,
+};
 use crate::findings::Findings;
 use crate::machine::drift::{self, Point, Slope};
 use crate::machine::load;
@@ -78,19 +82,23 @@ impl Drift {
         );
         frame.x_ticks.retain(|tick| !tick.label.starts_with('\u{2212}'));
         frame.y_ticks = y.ticks(4);
+        let marks: Vec<Mark> = timed.iter().map(|run| mark(run, &x, &y)).collect();
+        let drawn = folding::drawn(findings, &marks);
         let reused = timed.iter().any(|run| run.judged.run.reused);
+        let mut reading = reading(findings, slope, reused);
+        reading.extend(uncrowded_remark(&drawn, "the CSV files have the runs of all"));
         Some(Self {
             figure: Figure {
                 id: "drift".to_owned(),
                 title: "Step time of every run by its start".to_owned(),
                 description: finding(slope, last, findings.thresholds.min_effect),
-                reading: reading(findings, slope, reused),
+                reading,
                 table: table(&timed),
             },
             legend: legend(findings, &timed),
             zero: coordinate(y.at(0.0)),
             slope: slope.map(|slope| line(slope, &timed, last, &x, &y)).unwrap_or_default(),
-            arms: arms(&timed, &x, &y),
+            arms: arms(&timed, &marks, &drawn),
             frame,
         })
     }
@@ -198,10 +206,16 @@ fn line(slope: Slope, timed: &[Timed], last: f64, x: &Scale, y: &Scale) -> Strin
     Path::through([at(0.0), at(last)]).finish()
 }
 
-fn arms(timed: &[Timed], x: &Scale, y: &Scale) -> Vec<ArmRuns> {
-    let mark = |run: &Timed| RunMark {
-        shape: marker(run.arm, x.at(run.point.start), y.at(run.relative.exp_m1()), 4.5),
-        hollow: run.judged.run.reused,
+fn mark(run: &Timed, x: &Scale, y: &Scale) -> Mark {
+    let place = Place { x: x.at(run.point.start), y: y.at(run.relative.exp_m1()) };
+    Mark { arm: run.arm, differs: run.judged.run.reused, place }
+}
+
+/// The runs of each arm under each condition, with the marks that are drawn.
+fn arms(timed: &[Timed], marks: &[Mark], drawn: &[bool]) -> Vec<ArmRuns> {
+    let run_mark = |run: &Timed, mark: &Mark| RunMark {
+        shape: marker(run.arm, mark.place.x, mark.place.y, 4.5),
+        hollow: mark.differs,
         title: format!(
             "{}, repeat {}: {}, {}",
             run.label,
@@ -210,9 +224,13 @@ fn arms(timed: &[Timed], x: &Scale, y: &Scale) -> Vec<ArmRuns> {
             change(run.relative)
         ),
     };
-    timed
-        .chunk_by(|left, right| left.point.cell == right.point.cell)
-        .map(|runs| ArmRuns { style: arm_style(runs[0].arm), marks: runs.iter().map(mark).collect() })
+    let shown: Vec<usize> = (0..timed.len()).filter(|place| drawn[*place]).collect();
+    shown
+        .chunk_by(|left, right| timed[*left].point.cell == timed[*right].point.cell)
+        .map(|runs| ArmRuns {
+            style: arm_style(timed[runs[0]].arm),
+            marks: runs.iter().map(|place| run_mark(&timed[*place], &marks[*place])).collect(),
+        })
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! Every run that is excluded from averages, and why.
 
 use super::condition_title;
+use super::folding;
 use crate::findings::Findings;
 use crate::search;
 use comparison::looks;
@@ -8,11 +9,14 @@ use comparison::study::is_degraded;
 use serde::Serialize;
 use store::{AttemptRow, RunRow, RunState};
 
+/// Runs on a page of many conditions.
+const MOST_LISTED: usize = 200;
+
 #[derive(Debug, Serialize)]
 pub(crate) struct Failures {
     pub(crate) runs: Vec<FailedRun>,
     pub(crate) excluded: Vec<ExcludedCell>,
-    /// A sentence on runs not begun or under way; may be empty.
+    /// Sentences on runs that are not listed, not begun or under way; may be empty.
     pub(crate) pending: String,
 }
 
@@ -47,16 +51,22 @@ impl Failures {
         let ended =
             |run: &&RunRow| !waiting(run) && !matches!(run.state, RunState::Done | RunState::NotNeeded);
         let cells = rows.plan.cells.iter();
+        let all = rows.runs.iter().filter(ended).count();
+        let most = if folding::are_cut(findings) { MOST_LISTED } else { all };
+        let mut said = Vec::new();
+        if all > most {
+            said.push(format!("The first {most} of {all} such runs are listed; the CSV files hold all."));
+        }
+        said.push(pending(search::due(rows).filter(waiting).filter(|run| run.repeat < under_way).collect()));
+        said.retain(|sentence| !sentence.is_empty());
         Self {
-            runs: rows.runs.iter().filter(ended).map(|run| failed(findings, run)).collect(),
+            runs: rows.runs.iter().filter(ended).take(most).map(|run| failed(findings, run)).collect(),
             excluded: cells
                 .filter_map(|cell| {
                     Some(ExcludedCell { label: cell.label.clone(), reason: cell.excluded.clone()? })
                 })
                 .collect(),
-            pending: pending(
-                search::due(rows).filter(waiting).filter(|run| run.repeat < under_way).collect(),
-            ),
+            pending: said.join(" "),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How much a page shows of many conditions.
 
+use crate::chart::{Mark, Sheet, uncrowded};
+use crate::findings::Findings;
 use crate::number_format;
 use comparison::study::Study;
 
@@ -13,6 +15,35 @@ const MOST_DETAILED: usize = 200;
 /// Number of conditions that have their verdicts, tables and charts on the page: the first ones of the plan.
 pub(crate) fn detailed(study: &Study) -> usize {
     study.conditions.len().min(MOST_DETAILED)
+}
+
+/// Number of conditions whose parts are in a chart or a table of all conditions: on the page those with details, in a figure all.
+pub(crate) fn listed(findings: &Findings) -> usize {
+    match findings.sheet {
+        Sheet::Page => detailed(&findings.study),
+        Sheet::Figure { .. } => findings.study.conditions.len(),
+    }
+}
+
+/// Whether charts and tables of all conditions leave some out.
+pub(crate) fn are_cut(findings: &Findings) -> bool {
+    listed(findings) < findings.study.conditions.len()
+}
+
+/// How a section says that it has only some conditions; `None` where it has all.
+pub(crate) fn listed_note(findings: &Findings, what: &str) -> Option<String> {
+    are_cut(findings).then(|| {
+        format!(
+            "The first {} of {} conditions have {what}. The CSV files have the numbers of all.",
+            number_format::count(listed(findings) as u64),
+            number_format::count(findings.study.conditions.len() as u64),
+        )
+    })
+}
+
+/// For each mark of a chart of all conditions whether it is drawn: all, but on the page of many conditions fewer where they crowd.
+pub(crate) fn drawn(findings: &Findings, marks: &[Mark]) -> Vec<bool> {
+    if are_cut(findings) { uncrowded(marks) } else { vec![true; marks.len()] }
 }
 
 /// A note on the conditions that have none; `None` where all have them.

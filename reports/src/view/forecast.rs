@@ -2,7 +2,8 @@
 //! condition measured its messages.
 
 use super::condition_title;
-use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
+use super::folding;
+use crate::chart::{Area, Figure, Frame, Key, Mark, Place, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::forecast::{Computing, Forecast, Measured, PassTimes, Passes, forecast, measured};
 use crate::number_format::{self, Unit};
@@ -127,11 +128,20 @@ impl Section {
         let longest = all.iter().map(|found| found.measured.max(found.forecast.step)).reduce(f64::max);
         let unit = longest.map(Unit::of_seconds);
         let min_effect = findings.rows().plan.report.min_effect;
+        let listed = all.iter().filter(|found| found.number < folding::listed(findings));
+        let mut said = unit.map_or_else(Vec::new, |unit| sentences(&all, min_effect, unit));
+        if folding::are_cut(findings) {
+            said.push(format!(
+                "Of marks that lie close together one is drawn, and the table is of the first {} conditions; \
+                 `bakeoff figure forecast -o forecast.csv` has all.",
+                folding::listed(findings)
+            ));
+        }
         Some(Self {
             chart: longest.map(|longest| plot(findings, &all, longest)),
-            rows: unit.map_or_else(Vec::new, |unit| all.iter().map(|found| row(found, unit)).collect()),
+            rows: unit.map_or_else(Vec::new, |unit| listed.map(|found| row(found, unit)).collect()),
             has_conditions: findings.has_conditions(),
-            findings: unit.map_or_else(Vec::new, |unit| sentences(&all, min_effect, unit)),
+            findings: said,
             probes: probes(findings),
             missing,
         })
@@ -151,6 +161,13 @@ fn plot(findings: &Findings, all: &[Compared<'_>], longest: f64) -> Plot {
     let place = |predicted: f64, measured: f64| {
         format!("{} {}", coordinate(x.at(predicted)), coordinate(y.at(measured)))
     };
+    let mark = |found: &Compared<'_>| Mark {
+        arm: found.arm,
+        differs: false,
+        place: Place { x: x.at(found.forecast.step), y: y.at(found.measured) },
+    };
+    let marks: Vec<Mark> = all.iter().map(mark).collect();
+    let drawn = folding::drawn(findings, &marks);
     Plot {
         figure: Figure {
             id: "forecast".to_owned(),
@@ -167,7 +184,10 @@ fn plot(findings: &Findings, all: &[Compared<'_>], longest: f64) -> Plot {
             place(end, end * (1.0 - CLOSE)),
             place(end * (1.0 - CLOSE), end)
         ),
-        points: all.iter().map(|found| point(found, &x, &y, unit)).collect(),
+        points: (0..all.len())
+            .filter(|at| drawn[*at])
+            .map(|at| point(&all[at], marks[at].place, unit))
+            .collect(),
     }
 }
 
@@ -204,7 +224,7 @@ fn probes(findings: &Findings) -> Vec<String> {
             number_format::seconds(rates.beta() * 1_048_576.0)
         ))
     };
-    findings.study.conditions.iter().filter_map(sentence).collect()
+    findings.study.conditions.iter().take(folding::listed(findings)).filter_map(sentence).collect()
 }
 
 /// The link of a condition whose network is not emulated, by an arm that measured its messages, and what layers took there.
@@ -281,11 +301,11 @@ fn compared<'a>(
     })
 }
 
-fn point(found: &Compared<'_>, x: &Scale, y: &Scale, unit: Unit) -> Point {
+fn point(found: &Compared<'_>, at: Place, unit: Unit) -> Point {
     let condition = if found.condition.is_empty() { String::new() } else { format!(", {}", found.condition) };
     Point {
         style: arm_style(found.arm),
-        mark: marker(found.arm, x.at(found.forecast.step), y.at(found.measured), 4.5),
+        mark: marker(found.arm, at.x, at.y, 4.5),
         title: format!(
             "{}{condition}: predicted {}, measured {}",
             found.name,

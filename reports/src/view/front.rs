@@ -2,8 +2,11 @@
 
 use super::arm_lines::common_measure;
 use super::condition_title;
+use super::folding;
 use crate::axes::spans_a_decade;
-use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Stretch, Table, arm_style, marker};
+use crate::chart::{
+    Area, Figure, Frame, Key, Mark, Path, Place, Scale, Stretch, Table, arm_style, marker, uncrowded_remark,
+};
 use crate::findings::Findings;
 use crate::headline::listed;
 use crate::number_format::{self, Unit};
@@ -32,6 +35,9 @@ pub(crate) struct FrontChart {
     /// The edge of the region that the arms reach.
     pub(crate) stairs: String,
     pub(crate) points: Vec<FrontPoint>,
+    /// Says how many outcomes have no mark; empty where all have one.
+    #[serde(skip)]
+    remark: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,14 +66,26 @@ struct Outcome<'s> {
     bytes: Option<f64>,
 }
 
-impl Outcome<'_> {
-    fn is_beaten_by(&self, other: &Self, metric: Metric) -> bool {
-        let better =
-            |left: f64, right: f64| if metric.higher_is_better() { left > right } else { left < right };
-        let worse = other.seconds > self.seconds || better(self.quality, other.quality);
-        let ahead = other.seconds < self.seconds || better(other.quality, self.quality);
-        ahead && !worse
+/// For each outcome whether another is better in one and not worse in the other.
+fn beaten(found: &[Outcome], metric: Metric) -> Vec<bool> {
+    let good = |place: &usize| {
+        let quality = found[*place].quality;
+        if metric.higher_is_better() { quality } else { -quality }
+    };
+    let by_time = |left: &usize, right: &usize| found[*left].seconds.total_cmp(&found[*right].seconds);
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by(by_time);
+    let mut beaten = vec![false; found.len()];
+    // The best of those that are faster.
+    let mut sooner = f64::NEG_INFINITY;
+    for equally_fast in order.chunk_by(|left, right| by_time(left, right).is_eq()) {
+        let best = equally_fast.iter().map(good).fold(f64::NEG_INFINITY, f64::max);
+        for place in equally_fast {
+            beaten[*place] = good(place) < best || good(place) <= sooner;
+        }
+        sooner = sooner.max(best);
     }
+    beaten
 }
 
 impl Fronts {
@@ -99,8 +117,9 @@ impl Fronts {
         Some(Self {
             reading: format!(
                 "Each mark is an arm under a condition: further left is faster, and {side} is better in {}. By \
-                 their means no other arm beats the marks on the stairs in both; grey ones are beaten.",
-                verdict::metric_words(metric)
+                 their means no other arm beats the marks on the stairs in both; grey ones are beaten.{}",
+                verdict::metric_words(metric),
+                charts.iter().map(|chart| chart.remark.as_str()).collect::<String>()
             ),
             legend: arms.into_iter().map(|arm| Key::of_arm(arm, findings.study.arm_name(arm))).collect(),
             charts,
@@ -147,8 +166,7 @@ fn chart(
     if found.len() < 2 {
         return None;
     }
-    let beaten: Vec<bool> =
-        found.iter().map(|own| found.iter().any(|other| own.is_beaten_by(other, metric))).collect();
+    let beaten = beaten(found, metric);
     let area = if name.is_empty() { findings.sheet.wide(380.0) } else { findings.sheet.small(SMALL) };
     let seconds: Vec<f64> = found.iter().map(|outcome| outcome.seconds).collect();
     let (least, most) = ends(&seconds);
@@ -174,18 +192,17 @@ fn chart(
     let mut front: Vec<&Outcome> =
         found.iter().zip(&beaten).filter(|(_, beaten)| !**beaten).map(|(outcome, _)| outcome).collect();
     front.sort_by(|left, right| left.seconds.total_cmp(&right.seconds));
-    let mut stairs = Vec::new();
-    for outcome in &front {
-        let at = (x.at(outcome.seconds), y.at(outcome.quality));
-        if let Some((_, before)) = stairs.last() {
-            stairs.push((at.0, *before));
-        }
-        stairs.push(at);
-    }
-    let point = |(outcome, beaten): (&Outcome, &bool)| FrontPoint {
+    let mark = |place: usize| Mark {
+        arm: found[place].arm,
+        differs: beaten[place],
+        place: Place { x: x.at(found[place].seconds), y: y.at(found[place].quality) },
+    };
+    let marks: Vec<Mark> = (0..found.len()).map(mark).collect();
+    let drawn = folding::drawn(findings, &marks);
+    let point = |outcome: &Outcome, mark: &Mark| FrontPoint {
         style: arm_style(outcome.arm),
-        shape: marker(outcome.arm, x.at(outcome.seconds), y.at(outcome.quality), 5.0),
-        dominated: *beaten,
+        shape: marker(outcome.arm, mark.place.x, mark.place.y, 5.0),
+        dominated: mark.differs,
         title: format!(
             "{}: {} {time}, {}",
             label(findings, outcome),
@@ -204,9 +221,26 @@ fn chart(
         },
         name,
         frame,
-        stairs: Path::through(stairs).finish(),
-        points: found.iter().zip(&beaten).map(point).collect(),
+        stairs: stairs(&front, &x, &y),
+        points: (0..found.len())
+            .filter(|place| drawn[*place])
+            .map(|place| point(&found[place], &marks[place]))
+            .collect(),
+        remark: uncrowded_remark(&drawn, "`bakeoff figure front -o front.svg` draws all").unwrap_or_default(),
     })
+}
+
+/// Path along the outcomes that are not beaten, level and upright in turn.
+fn stairs(front: &[&Outcome], x: &Scale, y: &Scale) -> String {
+    let mut stairs = Vec::new();
+    for outcome in front {
+        let at = (x.at(outcome.seconds), y.at(outcome.quality));
+        if let Some((_, before)) = stairs.last() {
+            stairs.push((at.0, *before));
+        }
+        stairs.push(at);
+    }
+    Path::through(stairs).finish()
 }
 
 fn ends(values: &[f64]) -> (f64, f64) {
@@ -259,11 +293,13 @@ mod tests {
         let fast = outcome(1.0, 0.90);
         let good = outcome(2.0, 0.95);
         let poor = outcome(2.0, 0.85);
-        let by = |own: &Outcome, other: &Outcome| own.is_beaten_by(other, Metric::TestAccuracy);
-        assert!(by(&poor, &fast) && by(&poor, &good));
-        assert!(!by(&fast, &good) && !by(&good, &fast) && !by(&good, &good));
+        let accuracy = |found: &[Outcome]| beaten(found, Metric::TestAccuracy);
+        assert_eq!(accuracy(&[poor, fast, good]), [true, false, false]);
+        // Neither of two that are equal in both is beaten, but one that is equally good and later is.
+        assert_eq!(accuracy(&[outcome(2.0, 0.95), outcome(2.0, 0.95)]), [false, false]);
+        assert_eq!(accuracy(&[outcome(3.0, 0.95), outcome(2.0, 0.95)]), [true, false]);
         // A lower loss is better.
-        assert!(good.is_beaten_by(&poor, Metric::TestLoss));
+        assert_eq!(beaten(&[outcome(2.0, 0.95), outcome(2.0, 0.85)], Metric::TestLoss), [true, false]);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Groups of workers that hold one model together: memory against throughput, and what travels within groups and between them.
 
 use super::condition_title;
-use crate::chart::{Area, Figure, Frame, Key, Scale, Table, arm_style, coordinate, marker};
+use super::folding;
+use crate::chart::{Area, Figure, Frame, Key, Mark, Place, Scale, Table, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use comparison::study::{PlacedCell, SpeedMeasure};
 use recipe::Role;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use store::{AttemptRow, RankRow, UsageRow};
 
 /// Bytes of a weight.
@@ -111,18 +113,33 @@ impl Section {
         let x = Scale::new(0.0..=most * 1.05, area.left..=area.right, unit.factor);
         let y = Scale::new(0.0..=fastest * 1.05, area.bottom..=area.top, 1.0);
         let labels = [format!("weights of a worker ({})", unit.name), "samples per second".to_owned()];
+        let listed: Vec<&Held> = all.iter().filter(|held| held.number < folding::listed(findings)).collect();
+        let mark = |held: &Held| Mark {
+            arm: held.arm,
+            differs: false,
+            place: Place { x: x.at(held.weights), y: y.at(held.throughput) },
+        };
+        let marks: Vec<Mark> = all.iter().map(mark).collect();
+        let drawn = folding::drawn(findings, &marks);
+        let mut said = description(&all);
+        if let Some(note) = folding::note(&findings.study) {
+            let _ = write!(said, " {note} Of marks of all that lie close together one is drawn.");
+        }
         Some(Self {
             figure: Figure {
                 id: "groups".to_owned(),
                 title: "Memory and throughput".to_owned(),
-                description: description(&all),
+                description: said,
                 reading: String::new(),
                 table: Table::default(),
             },
             frame: area.frame(&x, &y, labels),
-            lines: lines(&all, &x, &y),
-            points: all.iter().map(|held| point(held, &x, &y)).collect(),
-            rows: all.iter().map(row).collect(),
+            lines: lines(&listed, &x, &y),
+            points: (0..all.len())
+                .filter(|at| drawn[*at])
+                .map(|at| point(&all[at], marks[at].place))
+                .collect(),
+            rows: listed.iter().map(|held| row(held)).collect(),
             has_conditions: findings.has_conditions(),
         })
     }
@@ -193,7 +210,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// A line through the arms of each condition, in the order of what they hold.
-fn lines(all: &[Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
+fn lines(all: &[&Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
     let mut by_condition: BTreeMap<usize, Vec<&Held<'_>>> = BTreeMap::new();
     for held in all {
         by_condition.entry(held.number).or_default().push(held);
@@ -211,11 +228,11 @@ fn lines(all: &[Held<'_>], x: &Scale, y: &Scale) -> Vec<String> {
     by_condition.into_values().filter(differs).map(line).collect()
 }
 
-fn point(held: &Held<'_>, x: &Scale, y: &Scale) -> Point {
+fn point(held: &Held<'_>, at: Place) -> Point {
     let condition = if held.condition.is_empty() { String::new() } else { format!(", {}", held.condition) };
     Point {
         style: arm_style(held.arm),
-        mark: marker(held.arm, x.at(held.weights), y.at(held.throughput), 4.5),
+        mark: marker(held.arm, at.x, at.y, 4.5),
         title: format!(
             "{}{condition}: {} of weights, {} samples per second",
             held.name,

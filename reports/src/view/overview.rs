@@ -365,7 +365,8 @@ mod tests {
             // Where both formulas are equal: 2e-3 + 1e-4 n + 1e-10 p = 3e-10 n p.
             let equal = (2e-3 + 1e-4 * workers) / (3e-10 * workers - 1e-10);
             let right = PARAMETERS.iter().position(|parameters| *parameters > equal).unwrap();
-            let [low, high] = [PARAMETERS[right - 1], PARAMETERS[right]];
+            let low = PARAMETERS[right - 1];
+            let high = PARAMETERS[right];
             let found = &crossings[row].numbers;
             // On either side of a condition that is as good as even, jitter decides.
             let sure = [low, high]

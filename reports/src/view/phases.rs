@@ -109,15 +109,11 @@ impl<'s> Measured<'s> {
 
 impl Phases {
     pub(crate) fn of(findings: &Findings) -> Option<Self> {
-        let most = match findings.sheet {
-            Sheet::Page => folding::detailed(&findings.study),
-            Sheet::Figure { .. } => usize::MAX,
-        };
         let measured: Vec<Measured> = findings
             .study
             .conditions
             .iter()
-            .take(most)
+            .take(folding::listed(findings))
             .filter_map(|condition| Measured::of(findings, condition))
             .collect();
         let lanes = measured.iter().flat_map(|measured| &measured.lanes);

@@ -1,9 +1,13 @@
 //! Why an arm won: the steps that it needs and the time of each, both relative to the baseline.
 
 use super::condition_title;
+use super::folding;
 use super::front::MOST_APART;
 use super::scoreboard::round_label;
-use crate::chart::{Area, Figure, Frame, Key, Path, Scale, Stretch, Table, arm_style, coordinate, marker};
+use crate::chart::{
+    Area, Figure, Frame, Key, Mark, Path, Place, Scale, Stretch, Table, arm_style, coordinate, marker,
+    uncrowded_remark,
+};
 use crate::findings::Findings;
 use crate::number_format;
 use comparison::Comparison;
@@ -29,6 +33,9 @@ pub(crate) struct Plane {
     pub(crate) one: String,
     pub(crate) lines: Vec<EqualTotal>,
     pub(crate) points: Vec<PlanePoint>,
+    /// Says how many outcomes have no mark; empty where all have one.
+    #[serde(skip)]
+    remark: String,
 }
 
 /// A line of equal total time.
@@ -86,7 +93,8 @@ impl Planes {
         Some(Self {
             reading: format!(
                 "Time to the target is steps times the time of a step, both beside {base}, which lies where the lines cross: left needs \
-                 fewer steps, lower has shorter ones. On a slanted line the product is the same; crosses are intervals."
+                 fewer steps, lower has shorter ones. On a slanted line the product is the same; crosses are intervals.{}",
+                charts.iter().map(|chart| chart.remark.as_str()).collect::<String>()
             ),
             legend: arms
                 .into_iter()
@@ -136,21 +144,18 @@ fn plane(findings: &Findings, number: usize, name: String, found: &[Relative]) -
     let labels = [format!("steps to target, {base} = 1"), format!("time per step, {base} = 1")];
     let mut frame = area.frame(&x, &y, labels);
     (frame.x_ticks, frame.y_ticks) = (x.ticks_across(6), y.ticks_up(6));
-    let point = |relative: &Relative| {
-        let at = (x.at(relative.steps.value), y.at(relative.time.value));
-        let mut cross = Path::default();
-        if let Some((low, high)) = relative.steps.interval {
-            cross.stroke((within(&x, low), at.1), (within(&x, high), at.1));
-        }
-        if let Some((low, high)) = relative.time.interval {
-            cross.stroke((at.0, within(&y, low)), (at.0, within(&y, high)));
-        }
-        PlanePoint {
-            style: arm_style(relative.arm),
-            shape: marker(relative.arm, at.0, at.1, 5.0),
-            cross: cross.finish(),
-            title: sentence(findings, relative),
-        }
+    let mark = |relative: &Relative| Mark {
+        arm: relative.arm,
+        differs: false,
+        place: Place { x: x.at(relative.steps.value), y: y.at(relative.time.value) },
+    };
+    let marks: Vec<Mark> = found.iter().map(mark).collect();
+    let drawn = folding::drawn(findings, &marks);
+    let point = |relative: &Relative, mark: &Mark| PlanePoint {
+        style: arm_style(relative.arm),
+        shape: marker(relative.arm, mark.place.x, mark.place.y, 5.0),
+        cross: cross(relative, mark.place, &x, &y),
+        title: sentence(findings, relative),
     };
     let one = |value: f64, scale: &Scale| coordinate(scale.at(value));
     let aside = if name.is_empty() { ", all conditions".to_owned() } else { format!(", {name}") };
@@ -173,9 +178,25 @@ fn plane(findings: &Findings, number: usize, name: String, found: &[Relative]) -
             coordinate(area.right)
         ),
         lines: TOTALS.into_iter().filter_map(|total| equal_total(total, &x, &y)).collect(),
-        points: found.iter().map(point).collect(),
+        points: (0..found.len())
+            .filter(|place| drawn[*place])
+            .map(|place| point(&found[place], &marks[place]))
+            .collect(),
         frame,
+        remark: uncrowded_remark(&drawn, "`bakeoff figure plane -o plane.svg` draws all").unwrap_or_default(),
     })
+}
+
+/// Path of the intervals of steps and time through their mark.
+fn cross(relative: &Relative, at: Place, x: &Scale, y: &Scale) -> String {
+    let mut cross = Path::default();
+    if let Some((low, high)) = relative.steps.interval {
+        cross.stroke(Place { x: within(x, low), ..at }, Place { x: within(x, high), ..at });
+    }
+    if let Some((low, high)) = relative.time.interval {
+        cross.stroke(Place { y: within(y, low), ..at }, Place { y: within(y, high), ..at });
+    }
+    cross.finish()
 }
 
 fn within(scale: &Scale, value: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::condition_title;
 use super::described;
-use crate::chart::{self, Area, Figure, Frame, Path, Scale, Table};
+use crate::chart::{self, Area, Figure, Frame, Path, Place, Scale, Table};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
 use crate::verdict;
@@ -79,7 +79,7 @@ fn curve(cell: &ArmCell, x: &Scale, y: &Scale, latest: f64) -> ReachCurve {
         let before = hits.iter().filter(|time| **time <= judged.watched).count();
         let at = x.at(judged.watched);
         let level = y.at(share(before));
-        ended.stroke((at, level - 6.0), (at, level + 6.0));
+        ended.stroke(Place { x: at, y: level - 6.0 }, Place { x: at, y: level + 6.0 });
     }
     let line = if cell.runs.is_empty() {
         String::new()

@@ -116,9 +116,10 @@ impl Values {
     }
 
     fn linear(&self, series: Series) -> [f64; 2] {
-        let low = self.least();
-        let high = self.largest();
-        let [low, high] = [low - (high - low) * 0.02, high + (high - low) * 0.04];
+        let least = self.least();
+        let largest = self.largest();
+        let low = least - (largest - least) * 0.02;
+        let high = largest + (largest - least) * 0.04;
         [low.max(0.0), if series.higher_is_better() { high.min(1.0) } else { high }]
     }
 

@@ -145,8 +145,10 @@ struct Found<'p, 'f, 'a> {
 fn panel(findings: &Findings, number: usize, name: String, found: &Found<'_, '_, '_>) -> ScalingPanel {
     let finding = finding(findings, found);
     let table = table(findings, found);
-    let chart = |kind: Kind| chart(findings, number, found.scaling, kind, &finding);
-    ScalingPanel { name, charts: vec![chart(Kind::SpeedUp), chart(Kind::Efficiency)], table, finding }
+    let kinds = [Kind::SpeedUp, Kind::Efficiency];
+    let charts =
+        kinds.into_iter().map(|kind| chart(findings, number, found.scaling, kind, &finding)).collect();
+    ScalingPanel { name, finding, charts, table }
 }
 
 /// `Strong scaling: ... On 8 workers d-sync is 3.10× as fast as on 2 (efficiency 77.5 %, serial share 4.1 %).`

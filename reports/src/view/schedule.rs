@@ -1,6 +1,7 @@
 //! Which layers' gradients travel together, and when: what was planned beside what was measured.
 
 use super::condition_title;
+use super::folding;
 use crate::chart::{Figure, Scale, Table, Tick, WIDTH, arm_style, coordinate, row_label};
 use crate::findings::Findings;
 use crate::number_format::{self, Unit};
@@ -85,6 +86,7 @@ impl Section {
         let ends = all.iter().flat_map(|found| found.record.buckets.iter().filter_map(last_end));
         let longest = ends.map(Nanos::seconds).reduce(f64::max)?;
         let shown = &all[..all.len().min(MOST_ROWS)];
+        let planned = if folding::are_cut(findings) { shown } else { &all };
         let unit = Unit::of_seconds(longest);
         let scale = Scale::new(0.0..=longest, LABELS..=WIDTH - 16.0, unit.factor);
         let top = 30.0;
@@ -114,11 +116,13 @@ impl Section {
                 ticks: scale.ticks(8),
             },
             rows,
-            plans: all.iter().filter_map(|found| plan(found, unit)).collect(),
-            note: if all.len() > MOST_ROWS {
-                format!("The first {MOST_ROWS} of {} schedules are drawn.", all.len())
-            } else {
-                String::new()
+            plans: planned.iter().filter_map(|found| plan(found, unit)).collect(),
+            note: match all.len() {
+                count if count <= MOST_ROWS => String::new(),
+                count if planned.len() < count => {
+                    format!("The first {MOST_ROWS} of {count} schedules are drawn, and their plans said.")
+                }
+                count => format!("The first {MOST_ROWS} of {count} schedules are drawn."),
             },
         })
     }
@@ -240,7 +244,8 @@ fn table(all: &[Found<'_>], has_conditions: bool, unit: Unit) -> Table {
     let time = |time: Option<Nanos>| time.map_or_else(|| "–".to_owned(), |time| unit.short(time.seconds()));
     for found in all {
         for bucket in &found.record.buckets {
-            let [planned, measured] = [bucket.predicted, bucket.measured];
+            let planned = bucket.predicted;
+            let measured = bucket.measured;
             let mut row = vec![found.name.to_owned(), found.condition.clone(), layers(bucket), size(bucket)];
             for times in [planned, measured] {
                 row.push(time(times.map(|(begin, _)| begin)));

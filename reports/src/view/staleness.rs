@@ -3,6 +3,7 @@
 use super::accuracy::{self, Chart, MetricChart};
 use super::condition_title;
 use super::described;
+use super::folding;
 use super::rank_matrix::{self, Matrix, Passed, Words};
 use crate::chart::{Area, Figure, Frame, Key, Scale, Table, Tick, arm_style, coordinate};
 use crate::findings::Findings;
@@ -59,7 +60,7 @@ impl Section {
         let mut histograms: Vec<Drawn> =
             study.arm_cells().filter_map(|placed| bars(findings, placed)).collect();
         let mut pairs: Vec<Matrix> = study.arm_cells().filter_map(|placed| pairs(findings, placed)).collect();
-        let distances: Vec<Chart> = study
+        let mut distances: Vec<Chart> = study
             .conditions
             .iter()
             .enumerate()
@@ -68,7 +69,11 @@ impl Section {
         if histograms.is_empty() && pairs.is_empty() && distances.is_empty() {
             return None;
         }
-        let cut = histograms.len().max(pairs.len()) > MOST_FIGURES;
+        let mut cut = histograms.len().max(pairs.len()) > MOST_FIGURES;
+        if folding::are_cut(findings) {
+            cut |= distances.len() > MOST_FIGURES;
+            distances.truncate(MOST_FIGURES);
+        }
         histograms.truncate(MOST_FIGURES);
         pairs.truncate(MOST_FIGURES);
         let arms = 0..if distances.is_empty() { 0 } else { findings.rows().plan.arms.len() };

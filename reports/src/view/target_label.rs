@@ -37,7 +37,8 @@ impl Obstacles {
     /// A line, as places at most a few units apart.
     pub(crate) fn line(&mut self, places: &[CurvePoint]) {
         for pair in places.windows(2) {
-            let [from, to] = [pair[0], pair[1]];
+            let from = pair[0];
+            let to = pair[1];
             // A line that leaves the chart has no more pieces than one across it.
             let pieces = ((to.0 - from.0).hypot(to.1 - from.1) / 4.0).clamp(1.0, 256.0);
             for piece in 0..=pieces as usize {

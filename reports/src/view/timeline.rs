@@ -209,6 +209,13 @@ fn windows(id: &str, arm: &str, spans: &[SpanRow], apart: Option<Nanos>) -> Vec<
         .collect()
 }
 
+/// A stretch of a lane in one phase; its ends are shares of the window.
+struct Slice {
+    phase: Phase,
+    from: f64,
+    to: f64,
+}
+
 struct Cut<'a> {
     spans: &'a [SpanRow],
     steps: &'a [u64],
@@ -299,10 +306,10 @@ impl Cut<'_> {
         let mut paths: BTreeMap<Phase, Path> = BTreeMap::new();
         let width = (self.to - self.from).max(1) as f64;
         for (row, lane) in lanes.iter().enumerate() {
-            for (phase, from, to) in self.slices(*lane, columns) {
-                let left = x.at(from * width / 1e9);
-                let right = x.at(to * width / 1e9);
-                paths.entry(phase).or_default().level([left, right], middle(row));
+            for slice in self.slices(*lane, columns) {
+                let left = x.at(slice.from * width / 1e9);
+                let right = x.at(slice.to * width / 1e9);
+                paths.entry(slice.phase).or_default().level([left, right], middle(row));
             }
         }
         paths
@@ -324,8 +331,8 @@ impl Cut<'_> {
     }
 
     /// The lane's time cut into equal columns, each given to the phase that lasts longest in it; equal neighbours
-    /// joined. From and to are shares of the window.
-    fn slices(&self, lane: (Rank, LaneId), columns: usize) -> Vec<(Phase, f64, f64)> {
+    /// joined.
+    fn slices(&self, lane: (Rank, LaneId), columns: usize) -> Vec<Slice> {
         let width = (self.to - self.from).max(1) as f64 / columns as f64;
         let mut held: Vec<BTreeMap<Phase, f64>> = vec![BTreeMap::new(); columns];
         for span in self.inside().filter(|span| (span.rank, span.lane) == lane) {
@@ -338,15 +345,15 @@ impl Cut<'_> {
                 *cell.entry(span.phase).or_insert(0.0) += (to - from).max(0.0);
             }
         }
-        let mut slices: Vec<(Phase, f64, f64)> = Vec::new();
+        let mut slices: Vec<Slice> = Vec::new();
         for (column, cell) in held.iter().enumerate() {
             let longest = cell.iter().max_by(|left, right| left.1.total_cmp(right.1));
             let Some((phase, _)) = longest.filter(|(_, time)| **time > 0.0) else { continue };
             let from = column as f64 / columns as f64;
             let to = (column + 1) as f64 / columns as f64;
             match slices.last_mut() {
-                Some((last, _, end)) if last == phase && (*end - from).abs() < 1e-12 => *end = to,
-                _ => slices.push((*phase, from, to)),
+                Some(last) if last.phase == *phase && (last.to - from).abs() < 1e-12 => last.to = to,
+                _ => slices.push(Slice { phase: *phase, from, to }),
             }
         }
         slices

@@ -2,6 +2,7 @@
 
 use super::condition_title;
 use super::course;
+use super::folding;
 use super::timeline::chosen_runs;
 use crate::Timelines;
 use crate::blame::sentence;
@@ -22,7 +23,7 @@ pub(crate) struct Section {
     pub(crate) items: Vec<Item>,
     pub(crate) legend: Vec<Key>,
     pub(crate) charts: Vec<Drawn>,
-    /// Names the charts that are not shown; empty where all are.
+    /// Names the sentences and charts that are not shown; empty where all are.
     pub(crate) note: String,
     /// The arms' steps over the whole run, under the first condition and under others.
     pub(crate) courses: Vec<course::Map>,
@@ -98,7 +99,8 @@ impl Section {
         if found.is_empty() {
             return None;
         }
-        let mut notes = Vec::new();
+        let listed = found.iter().filter(|(placed, _)| placed.number < folding::listed(findings));
+        let mut notes: Vec<String> = unlisted(findings, &found).into_iter().collect();
         let old = placed.iter().filter(|placed| is_old(placed)).count();
         if old > 0 {
             notes.push(format!(
@@ -125,7 +127,7 @@ impl Section {
             courses,
             other_courses,
             course_note,
-            items: found.iter().map(|(placed, found)| item(findings, placed, found)).collect(),
+            items: listed.map(|(placed, found)| item(findings, placed, found)).collect(),
             charts: found
                 .iter()
                 .take(MOST_CHARTS)
@@ -135,6 +137,19 @@ impl Section {
             note: notes.join(" "),
         })
     }
+}
+
+/// Says of conditions without a sentence whether anything stands out there; `None` where all have one.
+fn unlisted(findings: &Findings, found: &[(PlacedCell, &Waiting)]) -> Option<String> {
+    let note = folding::listed_note(findings, "sentences on who waited")?;
+    let others = found.iter().filter(|(placed, _)| placed.number >= folding::listed(findings));
+    let others: Vec<&Waiting> = others.map(|(_, waiting)| *waiting).collect();
+    let named = others.iter().filter(|waiting| waiting.named().is_some()).count();
+    Some(format!(
+        "{note} In {} of the {} median runs under the others a rank or a link stands out.",
+        number_format::count(named as u64),
+        number_format::count(others.len() as u64),
+    ))
 }
 
 /// The maps of the runs that have timelines, and what they do not show.

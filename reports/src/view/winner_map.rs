@@ -1,7 +1,7 @@
 //! Which arm won under each pair of values of two axes, with the line on which two arms are equally fast.
 
 use crate::axes::{Axes, Axis, AxisPoint};
-use crate::chart::{self, Figure, Path, Sheet, Table, Tick, coordinate, marker};
+use crate::chart::{self, Figure, Path, Place, Sheet, Table, Tick, coordinate, marker};
 use crate::crossing::{GridPlace, RatioGrid};
 use crate::findings::Findings;
 use crate::number_format;
@@ -268,7 +268,7 @@ impl Layout {
 
     fn line(&self, grid: &RatioGrid) -> String {
         let mut path = Path::default();
-        let place = |at: GridPlace| (self.x(at.column), self.y(at.row));
+        let place = |at: GridPlace| Place { x: self.x(at.column), y: self.y(at.row) };
         for [from, to] in grid.strokes() {
             path.stroke(place(from), place(to));
         }

@@ -95,7 +95,8 @@ impl Words<'_> {
             let traded = share(&times).zip(share(&amounts));
             let traded = traded
                 .map_or(String::new(), |(time, cost)| format!(", with {time} the time at {cost} the cost"));
-            let [first, second] = [bill(soonest), bill(cheapest)];
+            let first = bill(soonest);
+            let second = bill(cheapest);
             let soonest = claim(soonest, name(soonest), "soonest");
             let cheapest = claim(cheapest, name(cheapest), "cheapest");
             format!("{soonest} ({first}); {cheapest} ({second}){traded}")

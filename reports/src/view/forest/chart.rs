@@ -1,7 +1,7 @@
 //! The chart of a forest: its columns, and a row for each ratio with its interval.
 
 use super::Found;
-use crate::chart::{Figure, Key, Path, Scale, Sheet, Table, Tick, arm_style, coordinate, marker};
+use crate::chart::{Figure, Key, Path, Place, Scale, Sheet, Table, Tick, arm_style, coordinate, marker};
 use crate::findings::Findings;
 use crate::number_format;
 use crate::verdict::sure_words;
@@ -117,7 +117,7 @@ impl ForestChart {
                     y: coordinate(y - 6.0),
                 });
             }
-            rows.push((row.arm, drawn(findings, row, &scale, (columns, y + ROW / 2.0))));
+            rows.push((row.arm, drawn(findings, row, &scale, Line { columns, y: y + ROW / 2.0 })));
             y += ROW;
         }
         let bottom = y + 4.0;
@@ -202,26 +202,35 @@ fn row_name<'a>(findings: &'a Findings, row: &'a Found) -> &'a str {
     if findings.has_conditions() { row.condition } else { findings.study.arm_name(row.arm) }
 }
 
-fn drawn(findings: &Findings, row: &Found, scale: &Scale, at: (Columns, f64)) -> ForestRow {
-    let (columns, y) = at;
+/// Where a row is drawn.
+struct Line {
+    columns: Columns,
+    /// Its middle.
+    y: f64,
+}
+
+fn drawn(findings: &Findings, row: &Found, scale: &Scale, line: Line) -> ForestRow {
+    let Line { columns, y } = line;
     let speed = row.comparison.speed();
     let place = |size: f64| scale.at(size.clamp(scale.low(), scale.high()));
     let mut interval = Path::default();
     if let Some([low, high]) = row.interval().filter(|_| row.comparison.grade.compares()) {
-        interval.stroke((place(low), y), (place(high), y));
+        interval.stroke(Place { x: place(low), y }, Place { x: place(high), y });
         // An interval that reaches beyond the chart ends in the head of an arrow.
         for (beyond, at, back) in
             [(low < scale.low(), place(low), 4.0), (high > scale.high(), place(high), -4.0)]
         {
             if beyond {
-                interval.stroke((at, y), (at + back, y - 3.5));
-                interval.stroke((at, y), (at + back, y + 3.5));
+                let head = Place { x: at, y };
+                interval.stroke(head, Place { x: at + back, y: y - 3.5 });
+                interval.stroke(head, Place { x: at + back, y: y + 3.5 });
             }
         }
     } else if let (None, Some(size)) = (speed.ratio, row.size()) {
         // Only a lower bound is known.
-        interval.stroke((place(size), y), (place(f64::INFINITY), y));
-        interval.stroke((place(size), y - 4.0), (place(size), y + 4.0));
+        let least = Place { x: place(size), y };
+        interval.stroke(least, Place { x: place(f64::INFINITY), y });
+        interval.stroke(Place { y: y - 4.0, ..least }, Place { y: y + 4.0, ..least });
     }
     let (kind, size) = match row.comparison.grade {
         Grade::Faster | Grade::Slower => ("dot", 4.5),

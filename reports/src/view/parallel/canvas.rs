@@ -3,7 +3,7 @@
 use super::ways::{Compared, Way};
 use super::{AxisLine, Chart, Group, Line, MOST_AXES, measure_words};
 use crate::axes::{Axes, AxisPoint, spans_a_decade};
-use crate::chart::{Figure, Grain, Path, Scale, Sheet, Stretch, Table, Tick, arm_style, coordinate};
+use crate::chart::{Figure, Grain, Path, Place, Scale, Sheet, Stretch, Table, Tick, arm_style, coordinate};
 use crate::findings::Findings;
 use crate::number_format::Unit;
 use crate::verdict::metric_words;
@@ -191,8 +191,10 @@ impl<'a> Canvas<'a> {
             (None, Some(lost)) => {
                 let y = self.end(lost);
                 ends.push(y);
-                cross.stroke((time_x - 4.0, y - 4.0), (time_x + 4.0, y + 4.0));
-                cross.stroke((time_x - 4.0, y + 4.0), (time_x + 4.0, y - 4.0));
+                let left = time_x - 4.0;
+                let right = time_x + 4.0;
+                cross.stroke(Place { x: left, y: y - 4.0 }, Place { x: right, y: y + 4.0 });
+                cross.stroke(Place { x: left, y: y + 4.0 }, Place { x: right, y: y - 4.0 });
             }
             (None, None) => {}
         }
@@ -228,7 +230,8 @@ impl<'a> Canvas<'a> {
             let mut stretches = Path::default();
             for value in 0..axis.values.len() {
                 let [middle, height] = self.stretch(number, value);
-                stretches.stroke((x, middle - height / 2.0), (x, middle + height / 2.0));
+                let top = Place { x, y: middle - height / 2.0 };
+                stretches.stroke(top, Place { y: middle + height / 2.0, ..top });
             }
             let tick = |(value, point): (usize, &AxisPoint)| Tick {
                 at: coordinate(self.stretch(number, value)[0] + 4.0),
@@ -267,7 +270,7 @@ impl<'a> Canvas<'a> {
     fn axis_line(&self, number: usize, title: &str, name: String, unit: String) -> AxisLine {
         let x = self.across[number];
         let mut line = Path::default();
-        line.stroke((x, TOP), (x, BOTTOM));
+        line.stroke(Place { x, y: TOP }, Place { x, y: BOTTOM });
         AxisLine {
             name,
             title: title.to_owned(),
