@@ -2,6 +2,7 @@
 //! strategy.
 #![expect(clippy::unwrap_used, reason = "in a test, a failure is a panic")]
 
+mod circles;
 mod comments;
 mod families;
 mod literals;

@@ -11,7 +11,7 @@ const EITHER_WAY: [&str; 1] = ["error"];
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// A text without comments and without the tests at its end.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let is_tests = |at: &usize| {
         let declared = text[*at..].lines().nth(2).unwrap_or_default();
         declared.contains("mod ") && declared.ends_with('{')
@@ -23,7 +23,7 @@ fn code(text: &str) -> String {
 }
 
 /// The modules that only tests have, by the text that declares them.
-fn test_modules(text: &str) -> BTreeSet<String> {
+pub(super) fn test_modules(text: &str) -> BTreeSet<String> {
     let declared = text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| {
         let line = rest.lines().next()?;
         line.rsplit_once("mod ")?.1.strip_suffix(';')
