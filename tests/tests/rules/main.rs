@@ -142,6 +142,23 @@ fn linked(name: &str) -> BTreeSet<String> {
     tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
+/// Its lock file is that of its manifest and of the crates here, so that it builds from what is downloaded for the workspace.
+#[test]
+fn the_example_of_another_crate_builds_as_it_is_locked() {
+    const MANIFEST: &str = "examples/own-strategy/Cargo.toml";
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let locked = ["--locked", "--offline", "--all-features", "--format-version", "1"];
+    let asked =
+        [&["metadata", "--manifest-path", MANIFEST, "--filter-platform", &platform], &locked[..]].concat();
+    let metadata: Value = serde_json::from_str(&printed(&cargo, &asked)).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(
+        packages.iter().any(|package| package["name"] == "worker"),
+        "its program is built with the worker"
+    );
+}
+
 #[test]
 fn the_driver_links_no_libtorch_and_the_worker_no_database() {
     let driver = linked("cli");
