@@ -16,7 +16,7 @@ pub enum Phase {
     Forward,
     /// Backward pass: the gradients of the weights.
     Backward,
-    /// Moving tensors between host and device.
+    /// Moving tensors between host and device, and vectors of weights or activations within the host's memory.
     Copy,
     /// Turning a vector into a packet.
     Encode,
@@ -116,7 +116,9 @@ impl Phase {
             Self::Data => "fetching and preparing the examples of the batch",
             Self::Forward => "forward pass and loss",
             Self::Backward => "backward pass",
-            Self::Copy => "moving tensors between host and device",
+            Self::Copy => {
+                "moving tensors between host and device, and copying weights or activations in the host's memory"
+            }
             Self::Encode => "turning vectors into packets",
             Self::Send => "handing packets to the transport, or vectors to the lane that communicates",
             Self::WaitPeer => "waiting for a peer that has not begun to send",

@@ -211,6 +211,13 @@ async fn check(store: &Store, context: &Context<'_>) -> Result<Exit, Failure> {
     let problems = store.db_check().await?;
     if problems.is_empty() {
         output::data(&format!("{}  {}", paint(GOOD, "ok"), store.folder().join(store::DATABASE).display()))?;
+        let info = store.db_info().await?;
+        if info.version < info.known {
+            let text = format!("its schema is version {} of {}", info.version, info.known);
+            context
+                .console
+                .say(&format!("{text}: `bakeoff db migrate` brings it up to date, as `bakeoff run` does"));
+        }
         return Ok(Exit::Done);
     }
     for problem in &problems {

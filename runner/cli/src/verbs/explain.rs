@@ -19,7 +19,7 @@ Examples:
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A key (`train.optimizer.lr`), a kind (`strategy.d-sync`), a code (`R012`), `selection` or `queue`.
+    /// A key (`train.optimizer.lr`, or its end), a kind (`strategy.d-sync`), a code (`R012`), `selection` or `queue`.
     #[arg(value_name = "KEY|CODE")]
     subject: Option<String>,
 }
@@ -43,7 +43,8 @@ pub(crate) fn execute(args: &ExplainArgs) -> Result<Exit, Failure> {
     }
     let shown = |page: &str| output::data(&output::wrap(page, output::width().min(WIDEST)));
     match (recipe::explain(subject), field(subject)) {
-        (Ok(page), _) => shown(&page)?,
+        (Ok(page), None) => shown(&page)?,
+        (Ok(page), Some(words)) => shown(&format!("{page}\n{words}\n"))?,
         (Err(_), Some(words)) => shown(&words)?,
         (Err(unexplained), None) => {
             let cure = match &unexplained.suggestion {

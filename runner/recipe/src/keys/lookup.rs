@@ -95,6 +95,12 @@ pub(crate) fn elsewhere<'n>(name: &'n str, table: &'n str) -> impl Iterator<Item
     KEYS.iter().filter(move |key| key.name() == name && name != "kind" && key.parent() != plain(table))
 }
 
+/// The keys whose paths end in these names: `optimizer.lr`.
+pub(crate) fn ending_in(end: &str) -> impl Iterator<Item = &'static Key> {
+    let is_end = move |key: &&Key| key.path.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
+    KEYS.iter().filter(move |key| !key.later && is_end(key))
+}
+
 /// Whether a path is a table with a `kind`.
 pub(crate) fn is_union(path: &str) -> bool {
     find(path).is_some_and(|key| matches!(key.kind, Kind::Table)) && find(&join(path, "kind")).is_some()

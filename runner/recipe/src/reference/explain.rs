@@ -18,8 +18,8 @@ pub struct Unexplained {
     pub suggestion: Option<String>,
 }
 
-/// The page of a key (`train.optimizer.lr`, or `lr` where that is unique), of a name that a key takes
-/// (`strategy.d-sync`), or of a code (`R012`).
+/// The page of a key (`train.optimizer.lr`, or the end of its path: `lr`), of a name that a key takes (`strategy.d-sync`), or of a code
+/// (`R012`). Where several keys have that end, the page lists them.
 ///
 /// # Errors
 /// Where there is no such page; with the nearest that there is.
@@ -28,11 +28,17 @@ pub fn explain(topic: &str) -> Result<String, Unexplained> {
     if let Some(page) = codes::find(&topic.to_uppercase()) {
         return Ok(code_page(page));
     }
-    if let Some(key) = lookup::find(topic).or_else(|| by_name(topic)) {
+    if let Some(key) = lookup::find(topic) {
         return Ok(key_page(key));
     }
     if let Some((key, choice)) = choice(topic) {
         return Ok(choice_page(topic, key, choice));
+    }
+    let ends: Vec<&Key> = lookup::ending_in(topic).collect();
+    match ends.as_slice() {
+        [] => {}
+        [only] => return Ok(key_page(only)),
+        several => return Ok(several_page(topic, several)),
     }
     let topics = topics();
     // `drop-link` where nothing but a fault has that name.
@@ -62,11 +68,6 @@ pub fn topics() -> Vec<String> {
     });
     let codes = codes::all().map(|page| page.id.to_owned());
     keys.chain(names).chain(codes).collect()
-}
-
-fn by_name(name: &str) -> Option<&'static Key> {
-    let mut keys = KEYS.iter().filter(|key| key.name() == name);
-    keys.next().filter(|_| keys.next().is_none())
 }
 
 fn choices(key: &Key) -> &'static [Choice] {
@@ -114,6 +115,15 @@ fn key_page(key: &Key) -> String {
     }
     let _ = writeln!(page, "  axis     {}", reach(key.reach));
     choice_list(&mut page, key);
+    page
+}
+
+/// The keys that one end of a path may mean.
+fn several_page(end: &str, keys: &[&'static Key]) -> String {
+    let mut page = format!("{end} is the end of {} keys:\n\n", keys.len());
+    for key in keys {
+        let _ = writeln!(page, "  {}  {}", key.path, key.doc);
+    }
     page
 }
 

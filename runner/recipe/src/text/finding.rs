@@ -82,5 +82,23 @@ impl Finding {
 pub(crate) fn report(mut findings: Vec<Finding>, sources: &Sources) -> Vec<Problem> {
     findings.sort_by_key(|finding| finding.spans.first().map(|(span, _)| *span));
     findings.dedup();
+    let findings = without_misspelt(findings);
     findings.into_iter().map(|finding| finding.problem(sources)).collect()
+}
+
+/// Without keys that a table misses because they are misspelt there, which is said already.
+fn without_misspelt(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let misspelt = findings.iter().filter(|finding| finding.code == "R012");
+    let meant: Vec<String> =
+        misspelt.filter_map(|finding| finding.suggestion.as_deref().map(belongs_here)).collect();
+    findings.retain(|finding| {
+        let label = finding.spans.first().map_or("", |(_, label)| label);
+        finding.code != "R010" || !meant.iter().any(|name| label == name)
+    });
+    findings
+}
+
+/// The label of a table that misses a key of this name.
+pub(crate) fn belongs_here(name: &str) -> String {
+    format!("`{name}` belongs here")
 }

@@ -178,6 +178,16 @@ fn what_has_no_page_is_answered_with_the_nearest_that_has() {
 
 /// Every code that a snapshot shows has a page.
 #[test]
+fn an_end_of_a_path_is_explained() {
+    let whole = explain("train.optimizer.lr").expect("a key");
+    assert_eq!(explain("optimizer.lr").as_ref(), Ok(&whole));
+    let several = explain("steps").expect("two keys");
+    assert!(several.starts_with("steps is the end of 2 keys:\n\n  train.steps  "), "{several}");
+    assert!(several.contains("\n  measure.steps  "), "{several}");
+    assert!(explain("ptimizer.lr").is_err() && explain(".lr").is_err());
+}
+
+#[test]
 fn every_code_that_is_shown_has_a_page() {
     let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans/snapshots");
     let mut codes = Vec::new();

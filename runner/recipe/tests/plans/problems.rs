@@ -427,3 +427,19 @@ fn colour_is_only_decoration() {
     let coloured = problems.render(recipe::Colours::Ansi, 100);
     assert!(coloured.contains('\u{1b}') && !problems.render(recipe::Colours::None, 100).contains('\u{1b}'));
 }
+
+/// A key that is misspelt is not missing besides, but one that is misspelt elsewhere is.
+#[test]
+fn a_misspelt_key_is_said_once() {
+    let codes = |train: &str, model: &str| {
+        let text = format!(
+            "schema = 1\n[model]\nkind = \"softmax\"\n{model}\n[dataset]\nkind = \"synthetic\"\n[train]\nsteps = 9\n{train}\n\
+             [[strategy]]\nkind = \"d-sync\"\n"
+        );
+        let problems = Desk::with(&text).plan().expect_err("a problem");
+        problems.list.into_iter().map(|problem| problem.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes("global-bacth = 32", ""), ["R012"]);
+    assert_eq!(codes("", ""), ["R010"]);
+    assert_eq!(codes("", "colour = 1"), ["R012", "R010"]);
+}

@@ -18,6 +18,8 @@ pub struct DbInfo {
     pub bytes: u64,
     /// Version of its schema.
     pub version: i64,
+    /// The version that this program writes.
+    pub known: i64,
     /// Bytes of free pages, which later runs fill before the file grows.
     pub unused: u64,
     /// Rows by table, of tables that do not grow with the steps.
@@ -55,7 +57,7 @@ impl Store {
             let count: i64 = sqlx::query_scalar(count).fetch_one(&self.reader).await?;
             counts.push((table.to_owned(), uint(count)));
         }
-        Ok(DbInfo { path, bytes, version, unused: uint(unused), counts })
+        Ok(DbInfo { path, bytes, version, known: newest(&MIGRATIONS), unused: uint(unused), counts })
     }
 
     /// All problems of the database; reads all of it.
@@ -84,14 +86,15 @@ impl Store {
         Ok(problems)
     }
 
-    /// Compares the applied migrations with those of this program.
+    /// Compares the applied migrations with those of this program. A file of an earlier version lacks the later ones, and is sound.
     async fn schema_problems(&self) -> Result<Vec<DbProblem>, StoreError> {
         let applied: Vec<(i64, Vec<u8>, bool)> =
             sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version")
                 .fetch_all(&self.reader)
                 .await?;
+        let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&self.reader).await?;
         let mut problems = Vec::new();
-        for migration in MIGRATIONS.iter() {
+        for migration in MIGRATIONS.iter().filter(|migration| migration.version <= version) {
             let text = match applied.iter().find(|(version, ..)| *version == migration.version) {
                 None => format!("migration {} was not applied", migration.version),
                 Some((_, _, false)) => format!("migration {} stopped half way", migration.version),
@@ -105,8 +108,7 @@ impl Store {
             };
             problems.push(DbProblem { check: "schema", text });
         }
-        let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&self.reader).await?;
-        if version != newest(&MIGRATIONS) {
+        if version > newest(&MIGRATIONS) {
             let text = format!("the file says version {version}, the program knows {}", newest(&MIGRATIONS));
             problems.push(DbProblem { check: "schema", text });
         }

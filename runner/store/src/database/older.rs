@@ -172,6 +172,7 @@ pub(crate) mod tests {
             [0, 0, 0]
         );
         assert!(store.db_info().await.unwrap().bytes > 0);
+        assert_eq!(store.db_check().await.unwrap(), []);
     }
 
     #[tokio::test]
