@@ -164,6 +164,7 @@ fn weights(cell: &ArmCell) -> String {
     let whom = match cell.equal {
         EqualWeights::All => "on all ranks",
         EqualWeights::Holders => "on holders of the same part",
+        EqualWeights::OwnSets => "on the ranks that the strategy names",
         EqualWeights::OneHolder => return "one holder of each part".to_owned(),
         EqualWeights::Own => return "not applicable".to_owned(),
     };

@@ -130,9 +130,9 @@ impl Section {
         let min_effect = findings.rows().plan.report.min_effect;
         let listed = all.iter().filter(|found| found.number < folding::listed(findings));
         let mut said = unit.map_or_else(Vec::new, |unit| sentences(&all, min_effect, unit));
-        if folding::are_cut(findings) {
+        if folding::are_cut(findings) && !all.is_empty() {
             said.push(format!(
-                "Of marks that lie close together one is drawn, and the table is of the first {} conditions; \
+                "The tables are of the first {} conditions, and where marks lie close together, one of them is drawn; \
                  `bakeoff figure forecast -o forecast.csv` has all.",
                 folding::listed(findings)
             ));

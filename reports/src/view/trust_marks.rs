@@ -303,13 +303,20 @@ fn weights(findings: &Findings) -> Option<TrustMark> {
     let asides = asides.iter().filter(|(_, arms)| !arms.is_empty());
     let aside = asides.map(|(words, arms)| format!("{words} {arms}")).collect::<Vec<_>>().join("; ");
     let whole = cells().filter(|cell| !cell.runs.is_empty()).any(|cell| cell.equal == EqualWeights::All);
-    let same = match (whole, named(EqualWeights::Holders)) {
-        (_, arms) if arms.is_empty() => "all ranks end with the same bits".to_owned(),
-        (true, arms) => {
-            format!("all ranks end with the same bits, in {arms} those that hold the same part of the model")
+    let sets = [
+        (EqualWeights::Holders, "that hold the same part of the model"),
+        (EqualWeights::OwnSets, "that the strategy names"),
+    ];
+    let mut same: Vec<String> =
+        whole.then(|| "all ranks end with the same bits".to_owned()).into_iter().collect();
+    for (equal, which) in sets {
+        match named(equal) {
+            arms if arms.is_empty() => {}
+            _ if same.is_empty() => same.push(format!("ranks {which} end with the same bits")),
+            arms => same.push(format!("in {arms} those {which}")),
         }
-        (false, _) => "ranks that hold the same part of the model end with the same bits".to_owned(),
-    };
+    }
+    let same = same.join(", ");
     match (known.len(), known.iter().filter(|agree| !**agree).count()) {
         (0, _) if aside.is_empty() => None,
         (0, _) => Some(TrustMark::supports("weights", aside)),

@@ -100,7 +100,7 @@ fn other_conditions(conditions: usize, width: usize) -> String {
         return String::new();
     };
     let text = format!(
-        "and {} more, which a page shows; a selection as in \"last and condition='...'\" takes one out",
+        "and {} more: a page has them all (`bakeoff report`, or `-o` of `bakeoff compare`)",
         human::count(more, "condition")
     );
     fold(&text, width).into_iter().fold("\n".to_owned(), |out, line| out + &paint(FAINT, &line) + "\n")

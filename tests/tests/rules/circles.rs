@@ -78,6 +78,21 @@ fn passed_on(root: &str) -> BTreeMap<String, ModulePath> {
     paths.into_iter().filter_map(|path| Some((path.last()?.clone(), path))).collect()
 }
 
+/// For each module the paths of the names that it passes on from its parts.
+fn passed_on_by_modules(
+    modules: &BTreeMap<ModulePath, String>,
+) -> BTreeMap<ModulePath, BTreeMap<String, ModulePath>> {
+    let below = |module: &ModulePath, text: &str| {
+        let own = passed_on(text).into_iter().filter_map(|(name, path)| {
+            let whole = [module.as_slice(), path.as_slice()].concat();
+            let part = whole.get(..=module.len())?;
+            modules.contains_key(part).then_some((name, whole))
+        });
+        own.collect()
+    };
+    modules.iter().map(|(module, text)| (module.clone(), below(module, text))).collect()
+}
+
 /// Whether one of the two is part of the other.
 fn are_related(one: &[String], other: &[String]) -> bool {
     one.starts_with(other) || other.starts_with(one)
@@ -99,11 +114,19 @@ fn modules(folder: &str, files: &[String]) -> BTreeMap<ModulePath, String> {
 }
 
 fn uses(modules: &BTreeMap<ModulePath, String>) -> Uses {
-    let root = modules.get(&Vec::new()).map(|text| passed_on(text)).unwrap_or_default();
+    let passed_on = passed_on_by_modules(modules);
     let module_of = |path: &ModulePath| -> Option<ModulePath> {
-        let path = path.first().and_then(|first| root.get(first)).filter(|_| path.len() == 1).unwrap_or(path);
-        let prefixes = (1..=path.len()).rev().map(|length| path[..length].to_vec());
-        prefixes.into_iter().find(|prefix| modules.contains_key(prefix))
+        let mut path = path.clone();
+        loop {
+            let lengths = (0..=path.len()).rev();
+            let module =
+                lengths.map(|length| path[..length].to_vec()).find(|module| modules.contains_key(module))?;
+            let next = path.get(module.len()).and_then(|name| passed_on[&module].get(name));
+            match next {
+                Some(next) if *next != path => path.clone_from(next),
+                _ => return Some(module).filter(|module| !module.is_empty()),
+            }
+        }
     };
     let is_open = |path: &ModulePath| path.last().is_some_and(|name| name != EITHER_WAY);
     let mut uses = Uses::new();

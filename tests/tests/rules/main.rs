@@ -142,7 +142,7 @@ fn linked(name: &str) -> BTreeSet<String> {
     tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Its lock file is that of its manifest and of the crates here, so that it builds from what is downloaded for the workspace.
+/// Its lock file is that of its manifest and of the crates here, so that it builds from the packages that the workspace has.
 #[test]
 fn the_example_of_another_crate_builds_as_it_is_locked() {
     const MANIFEST: &str = "examples/own-strategy/Cargo.toml";

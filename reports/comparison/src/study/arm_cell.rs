@@ -2,7 +2,6 @@
 
 use super::{JudgedRun, SpeedMeasure, Usage};
 use recipe::{Metric, RunSpec};
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use store::AttemptRow;
 
@@ -13,6 +12,8 @@ pub enum EqualWeights {
     All,
     /// Those that hold the same part of the model.
     Holders,
+    /// Those of each set that a strategy of another crate names.
+    OwnSets,
     /// None, because each part of the model has one holder.
     OneHolder,
     /// None: each worker ends with another model.
@@ -20,38 +21,33 @@ pub enum EqualWeights {
 }
 
 impl EqualWeights {
-    /// As the ranks of a run said; where none did, by the strategy.
-    pub fn of<'a>(spec: &RunSpec, runs: impl IntoIterator<Item = &'a AttemptRow>) -> Self {
-        let mut said: BTreeMap<u32, usize> = BTreeMap::new();
-        if let Some(attempt) =
-            runs.into_iter().find(|attempt| attempt.ranks.iter().any(|rank| rank.replica_group.is_some()))
-        {
-            for group in attempt.ranks.iter().filter_map(|rank| rank.replica_group) {
-                *said.entry(group).or_default() += 1;
-            }
-            return Self::of_sets(said.into_values());
-        }
-        if !spec.strategy.ranks_agree() {
-            return Self::Own;
-        }
+    /// By the strategy; of one of another crate, as the ranks of one of `attempts` said.
+    pub fn of<'a>(spec: &RunSpec, attempts: impl IntoIterator<Item = &'a AttemptRow>) -> Self {
         let workers = spec.cluster.workers();
-        Self::of_sets(spec.strategy.replica_groups(workers, workers).iter().map(Vec::len))
+        if !spec.strategy.ranks_agree() {
+            return attempts
+                .into_iter()
+                .find_map(|attempt| Self::as_said(attempt, workers))
+                .unwrap_or(Self::Own);
+        }
+        match spec.strategy.parts() {
+            1 => Self::All,
+            parts if workers > parts => Self::Holders,
+            _ => Self::OneHolder,
+        }
     }
 
-    /// By the sizes of the sets of ranks that must agree.
-    fn of_sets(sizes: impl Iterator<Item = usize>) -> Self {
-        let sizes: Vec<usize> = sizes.collect();
-        match sizes.as_slice() {
-            [] => Self::Own,
-            [_] => Self::All,
-            several if several.iter().all(|size| *size <= 1) => Self::OneHolder,
-            _ => Self::Holders,
-        }
+    /// `None` where no rank of the attempt said anything.
+    fn as_said(attempt: &AttemptRow, workers: u32) -> Option<Self> {
+        let said: Vec<u32> = attempt.ranks.iter().filter_map(|rank| rank.replica_group).collect();
+        let first = *said.first()?;
+        let is_one_set = said.len() == workers as usize && said.iter().all(|group| *group == first);
+        Some(if is_one_set { Self::All } else { Self::OwnSets })
     }
 
     /// Whether there is anything to compare.
     pub fn compared(self) -> bool {
-        matches!(self, Self::All | Self::Holders)
+        matches!(self, Self::All | Self::Holders | Self::OwnSets)
     }
 }
 

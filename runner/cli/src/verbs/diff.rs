@@ -46,6 +46,15 @@ struct Difference {
     now: String,
 }
 
+impl Difference {
+    /// As a table shows it.
+    fn shortened(&self) -> Self {
+        let Self { key, before, now } = self;
+        let whole = ChangedSetting { key: key.clone(), before: before.clone(), now: now.clone() };
+        Self::from(whole.shortened())
+    }
+}
+
 impl From<ChangedSetting> for Difference {
     fn from(ChangedSetting { key, before, now }: ChangedSetting) -> Self {
         Self { key, before, now }
@@ -86,7 +95,12 @@ async fn run(store: &Store, text: &str) -> Result<RunDetail, Failure> {
         found => return Ok(found?),
     };
     let cure = "name a run by its id, as `bakeoff list` shows it, or by a selection that one run fits, as in `last~1 and arm=d-sync and repeat=1`";
-    let Ok(selection) = Selection::parse(text) else { return Err(Failure::from(unknown).cure(cure)) };
+    let is_test = |text: &str| text.contains(['=', '<', '>', ' ']);
+    let selection = match Selection::parse(text) {
+        Ok(selection) => selection,
+        Err(misread) if is_test(text) => return Err(Failure::from(misread)),
+        Err(_) => return Err(Failure::from(unknown).cure(cure)),
+    };
     match store.list(&selection).await?.as_slice() {
         [only] => Ok(store.show(&only.id).await?),
         [] => Err(Failure::from(unknown).cure(cure)),
@@ -238,7 +252,7 @@ fn words(details: [&RunDetail; 2], found: &[(&str, Vec<Difference>)], width: usi
             continue;
         }
         let mut sheet = Sheet::new(&["", &names[0], &names[1]]);
-        for Difference { key, before, now } in differences {
+        for Difference { key, before, now } in differences.iter().map(Difference::shortened) {
             sheet.row(vec![key.as_str().into(), before.as_str().into(), now.as_str().into()]);
         }
         out.push_str(&sheet.render(width));

@@ -115,8 +115,13 @@ fn attempt_facts(attempt: &AttemptRow, state: RunState, parts: u32) -> Vec<(&'st
     facts.push(("samples", human::thousands(attempt.samples)));
     match &attempt.weights {
         Some(Ok(digest)) => {
+            let said: Vec<u32> = attempt.ranks.iter().filter_map(|rank| rank.replica_group).collect();
+            let is_one_set = said.iter().all(|group| said.first() == Some(group));
             let whose = match parts {
-                1 => "on all ranks".to_owned(),
+                1 if said.is_empty() || is_one_set && said.len() == attempt.ranks.len() => {
+                    "on all ranks".to_owned()
+                }
+                1 => "on the first ranks that the strategy names".to_owned(),
                 parts => format!("of the model that {parts} parts make"),
             };
             let is_whole = matches!(state, RunState::Done | RunState::Degraded | RunState::Diverged);

@@ -2,10 +2,13 @@
 
 use crate::difference::field_names::{self, FieldName};
 use crate::difference::fields::{self, FieldDifference};
+use crate::keys::lookup::KeyId;
 use crate::{KeyValue, Plan, RunSpec, SharedValues};
 
-/// A value longer than this is shown from the place on where the two differ.
+/// Of a value longer than this, the part is shown in which the two differ.
 const LONGEST: usize = 60;
+/// Characters on each side of that part.
+const AROUND: usize = 15;
 
 /// The absent value of a key, in words.
 const NOT_SET: &str = "not set";
@@ -51,9 +54,26 @@ pub struct ChangedSetting {
 }
 
 impl ChangedSetting {
-    /// `train.epochs is 2.5, was 3`.
+    /// `train.epochs is 2.5, was 3`; of long values the part in which they differ.
     pub fn words(&self) -> String {
-        format!("{} is {}, was {}", self.key, self.now, self.before)
+        let Self { key, before, now } = self.shortened();
+        format!("{key} is {now}, was {before}")
+    }
+
+    /// With the part in which the values differ, where they are long.
+    #[must_use]
+    pub fn shortened(&self) -> Self {
+        let Self { key, before, now } = self;
+        if before.chars().count().max(now.chars().count()) <= LONGEST {
+            return self.clone();
+        }
+        let same = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
+            one.zip(other).take_while(|(before, now)| before == now).count()
+        };
+        let first = same(&mut before.chars(), &mut now.chars());
+        let last = same(&mut before.chars().rev(), &mut now.chars().rev());
+        let [before, now] = [before, now].map(|text| part(text, first, last));
+        Self { key: key.clone(), before, now }
     }
 }
 
@@ -65,6 +85,7 @@ pub fn changed_settings(before: &Configuration, now: &Configuration) -> Vec<Chan
     }
     let is_known = !before.values.is_empty() && !now.values.is_empty();
     let mut found = if is_known { of_keys(&before.values, &now.values) } else { Vec::new() };
+    found.sort_by_key(|changed| KeyId::of_value(&changed.key));
     let keys: Vec<String> = found.iter().map(|difference| difference.key.clone()).collect();
     for field in fields::of_specs(&before.spec, &now.spec) {
         let name = field_names::of(&field.path);
@@ -75,7 +96,7 @@ pub fn changed_settings(before: &Configuration, now: &Configuration) -> Vec<Chan
     found
 }
 
-/// The keys with different values, those of the first configuration first.
+/// The keys with different values.
 fn of_keys(before: &[KeyValue], now: &[KeyValue]) -> Vec<ChangedSetting> {
     fn of<'v>(values: &'v [KeyValue], path: &str) -> Option<&'v KeyValue> {
         values.iter().find(|value| value.path == path)
@@ -88,7 +109,7 @@ fn of_keys(before: &[KeyValue], now: &[KeyValue]) -> Vec<ChangedSetting> {
         (!is_same).then(|| {
             let [before, now] =
                 [before, now].map(|value| value.map_or(NOT_SET, |value| &value.text).to_owned());
-            shortened(path.clone(), before, now)
+            ChangedSetting { key: path.clone(), before, now }
         })
     });
     differing.collect()
@@ -96,24 +117,16 @@ fn of_keys(before: &[KeyValue], now: &[KeyValue]) -> Vec<ChangedSetting> {
 
 fn of_field(name: FieldName, field: &FieldDifference) -> ChangedSetting {
     let [before, now] = [&field.before, &field.now].map(fields::words);
-    shortened(name.shown, before, now)
+    ChangedSetting { key: name.shown, before, now }
 }
 
-/// Both values from the place on where they differ, if they are long.
-fn shortened(key: String, before: String, now: String) -> ChangedSetting {
-    if before.len().max(now.len()) <= LONGEST {
-        return ChangedSetting { key, before, now };
-    }
-    let same = before.chars().zip(now.chars()).take_while(|(before, now)| before == now).count();
-    // A word of what both have says where the rest stands.
-    let kept = same.saturating_sub(LONGEST / 4);
-    let [before, now] = [before, now].map(|text| cut(&text, kept));
-    ChangedSetting { key, before, now }
-}
-
-fn cut(text: &str, from: usize) -> String {
-    let lead = if from > 0 { "…" } else { "" };
-    let rest: String = text.chars().skip(from).take(LONGEST).collect();
-    let tail = if text.chars().count() > from + LONGEST { "…" } else { "" };
-    format!("{lead}{rest}{tail}")
+/// A text without its `first` and `last` characters, but for a few around the rest.
+fn part(text: &str, first: usize, last: usize) -> String {
+    let length = text.chars().count();
+    let begin = first.min(length).saturating_sub(AROUND);
+    let end = (length.saturating_sub(last) + AROUND).clamp(begin, length);
+    let lead = if begin > 0 { "…" } else { "" };
+    let tail = if end < length { "…" } else { "" };
+    let middle: String = text.chars().skip(begin).take(end - begin).collect();
+    format!("{lead}{middle}{tail}")
 }

@@ -14,9 +14,9 @@ const fn row(field: &'static str, name: &'static str, causes: &'static [&'static
     Row { field, name, causes }
 }
 
-/// The keys that decide where ranks run.
-const RANKS: &[&str] = &["nodes.use", "nodes.workers", "nodes.inventory", "nodes.server"];
-/// Those, and the ones that decide whether the strategy has servers.
+/// The keys that decide which machines a run uses.
+const MACHINES: &[&str] = &["nodes.use", "nodes.workers", "nodes.inventory", "nodes.server", "strategy"];
+/// The keys that decide whether the strategy has servers, and where they run.
 const SERVERS: &[&str] = &[
     "nodes.use",
     "nodes.server",
@@ -25,15 +25,27 @@ const SERVERS: &[&str] = &[
     "strategy.averaged-by",
     "strategy.variant",
 ];
-/// The keys that decide where the evaluator computes, and with how many threads.
-const EVALUATOR: &[&str] = &["nodes.*", "train.target", "train.target.*", "strategy"];
+/// The keys that decide how a folder's contents are read.
+const READING: &[&str] = &[
+    "dataset.context",
+    "dataset.tokens",
+    "dataset.test-share",
+    "dataset.vocabulary",
+    "dataset.header",
+    "dataset.crop",
+    "dataset.resize",
+];
 
 /// The fields that have other names than the keys that set them, or follow from further keys. The row of the longest path holds.
 const ROWS: &[Row] = &[
     row("model", "model", &["model.*", "dataset", "dataset.*"]),
+    row("model.file", "model.file", &[]),
     // Two files of one path may differ, and two paths may lead to one file.
-    row("model.sha256", "the model's file (SHA-256)", &[]),
+    row("model.layout.sha256", "the model's file (SHA-256)", &[]),
     row("dataset.source", "dataset", &[]),
+    row("dataset.source.pictures", "dataset.pictures", READING),
+    row("dataset.source.text", "dataset.text", READING),
+    row("dataset.source.texts", "dataset.texts", READING),
     row(
         "train.global-batch",
         "train.global-batch",
@@ -42,12 +54,15 @@ const ROWS: &[Row] = &[
     row("train.length", "train", &["train.epochs", "train.steps"]),
     row("train.evaluate", "train.evaluate", &["train.epochs", "train.steps"]),
     row("train.target", "train.target", &["train.target.at-least", "train.target.at-most"]),
+    row("train.optimizer.lr", "train.optimizer.lr", &["strategy.lr"]),
     row("train.optimizer.rule", "train.optimizer", &[]),
     row("train.schedule", "train.lr-schedule", &[]),
     row("train.schedule.shape", "train.lr-schedule", &["train.lr-schedule.kind"]),
     row("train.schedule.scale", "train.lr-schedule.scale", &["train.lr-schedule.reference-batch"]),
-    row("cluster.nodes", "the machines", RANKS),
-    row("cluster.ranks.workers", "nodes.workers", RANKS),
+    row("cluster.nodes", "the machines", &[]),
+    row("cluster.names", "the machines", MACHINES),
+    row("cluster.devices", "nodes.device", MACHINES),
+    row("cluster.ranks.workers", "nodes.workers", &["nodes.use", "nodes.inventory"]),
     row("cluster.ranks.servers", "strategy.servers", SERVERS),
     row("cluster.seats", "the machines of the ranks", &["nodes.*", "strategy", "strategy.servers"]),
     row("cluster.tunnel", "nodes.tunnel", &[]),
@@ -71,9 +86,10 @@ const ROWS: &[Row] = &[
     row("emulation.compute", "compute", &["compute.step-time"]),
     row("emulation.network", "network", &["network.bandwidth"]),
     row("emulation.slow", "nodes.slow", &[]),
-    row("threads.worker", "nodes.threads", RANKS),
-    row("threads.evaluator", "threads of the evaluator", EVALUATOR),
-    row("threads.evaluate-at-once", "evaluation beside the run", EVALUATOR),
+    // How cores are divided follows from many keys and from the machine, and decides how fast ranks compute.
+    row("threads.worker", "threads of a worker", &["nodes.threads"]),
+    row("threads.evaluator", "threads of the evaluator", &[]),
+    row("threads.evaluate-at-once", "evaluation beside the run", &[]),
 ];
 
 /// A field's name for people.

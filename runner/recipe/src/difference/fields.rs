@@ -1,12 +1,14 @@
 //! The fields in which two specifications differ.
 
-use crate::{Role, RunSpec};
+use crate::{Cluster, Node, Role, RunSpec};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The numbers of ranks, beside the fields of a cluster.
 const RANKS: &str = "/cluster/ranks";
+/// The facts of the machines by their names.
+const NODES: &str = "/cluster/nodes";
 
 /// A field that two specifications have with different values.
 #[derive(Clone, Debug)]
@@ -23,25 +25,63 @@ pub(crate) fn of_specs(before: &RunSpec, now: &RunSpec) -> Vec<FieldDifference> 
     // Numbers of ranks say more than the list of their machines, which follows from them.
     if one.pointer(RANKS) != other.pointer(RANKS) {
         for document in [&mut one, &mut other] {
-            document
-                .pointer_mut("/cluster")
-                .and_then(Value::as_object_mut)
-                .map(|cluster| cluster.remove("seats"));
+            cluster_of(document).map(|cluster| cluster.remove("seats"));
         }
     }
+    keep_common(&mut one, &mut other);
     let mut found = Vec::new();
     collect("", &one, &other, &mut found);
     found
 }
 
+fn cluster_of(document: &mut Value) -> Option<&mut Map<String, Value>> {
+    document.get_mut("cluster").and_then(Value::as_object_mut)
+}
+
+/// A specification as JSON, with the names, devices and other facts of its machines apart.
 fn document(spec: &RunSpec) -> Value {
     let mut document = serde_json::to_value(spec).unwrap_or(Value::Null);
-    let servers = spec.cluster.placements.iter().filter(|placement| placement.role == Role::Server).count();
-    if let Some(cluster) = document.pointer_mut("/cluster").and_then(Value::as_object_mut) {
-        let ranks = json!({ "workers": spec.cluster.workers(), "servers": servers });
-        cluster.insert("ranks".to_owned(), ranks);
+    let Cluster { nodes, placements, .. } = &spec.cluster;
+    let servers = placements.iter().filter(|placement| placement.role == Role::Server).count();
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    let devices: BTreeMap<&str, String> =
+        nodes.iter().map(|node| (node.name.as_str(), node.device.to_string())).collect();
+    let facts: BTreeMap<&str, Value> =
+        nodes.iter().map(|node| (node.name.as_str(), facts_of(node))).collect();
+    if let Some(cluster) = cluster_of(&mut document) {
+        cluster.insert("ranks".to_owned(), json!({ "workers": spec.cluster.workers(), "servers": servers }));
+        cluster.insert("names".to_owned(), json!(names.join(", ")));
+        cluster.insert("devices".to_owned(), json!(devices));
+        cluster.insert("nodes".to_owned(), json!(facts));
     }
     document
+}
+
+/// A machine without its name, its device, and its slots, which are rooms for ranks: their numbers are compared.
+fn facts_of(node: &Node) -> Value {
+    let mut facts = serde_json::to_value(node).unwrap_or(Value::Null);
+    if let Some(fields) = facts.as_object_mut() {
+        fields.retain(|name, _| !["name", "slots", "device"].contains(&name.as_str()));
+        // As a list, of which no value is shown: variables may be secrets.
+        if let Some(environment) = fields.remove("environment") {
+            fields.insert("environment".to_owned(), json!([environment]));
+        }
+    }
+    facts
+}
+
+/// Keeps the facts of the machines that both have.
+fn keep_common(one: &mut Value, other: &mut Value) {
+    let names = |document: &Value| -> BTreeSet<String> {
+        let nodes = document.pointer(NODES).and_then(Value::as_object);
+        nodes.into_iter().flat_map(Map::keys).cloned().collect()
+    };
+    let common: BTreeSet<String> = names(one).intersection(&names(other)).cloned().collect();
+    for document in [one, other] {
+        if let Some(nodes) = document.pointer_mut(NODES).and_then(Value::as_object_mut) {
+            nodes.retain(|name, _| common.contains(name));
+        }
+    }
 }
 
 fn collect(path: &str, before: &Value, now: &Value, found: &mut Vec<FieldDifference>) {
@@ -78,7 +118,7 @@ pub(crate) fn words(value: &Value) -> String {
         Value::Object(fields) if fields.len() == 1 => {
             fields.keys().next().map(|name| name.replace('_', "-")).unwrap_or_default()
         }
-        Value::Object(_) | Value::Array(_) => value.to_string(),
+        Value::Object(_) | Value::Array(_) => "another".to_owned(),
         Value::Number(number) => match number.as_f64() {
             // 32-bit settings show the digits that were written.
             Some(value) if number.is_f64() && !(1e-4..1e6).contains(&value.abs()) && value != 0.0 => {

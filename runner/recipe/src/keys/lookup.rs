@@ -15,6 +15,11 @@ impl KeyId {
         KEYS.iter().position(|key| key.path == path).map(Self)
     }
 
+    /// The key whose values are recorded under this path: a table with a `kind` by its name.
+    pub(crate) fn of_value(path: &str) -> Option<Self> {
+        Self::of(&join(path, "kind")).or_else(|| Self::of(path))
+    }
+
     pub(crate) fn key(self) -> &'static Key {
         &KEYS[self.0]
     }

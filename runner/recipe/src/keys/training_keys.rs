@@ -299,8 +299,8 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Text,
         "The device that workers compute on: `cpu`; `cuda`, where each worker of a machine takes a GPU of its own, the first `cuda:0`; \
          or `cuda:0`, which all of a machine share. The inventory's `device` of a machine comes first. Weights and gradients are \
-         exchanged from the host's memory, and the phase `copy` is the time that they take between it and the GPU. GPUs compute in \
-         32 bits with algorithms whose sums have one order; their bits are not those of processors.",
+         exchanged from the host's memory, and the phase `copy` is the time that they take between it and the GPU, and of copies within \
+         it. GPUs compute in 32 bits with algorithms whose sums have one order; their bits are not those of processors.",
     )
     .default("\"cpu\"")
     .example("\"cuda\""),

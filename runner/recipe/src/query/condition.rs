@@ -4,6 +4,7 @@ use crate::StrategyKind;
 use crate::keys::lookup;
 use crate::query::grammar::{Misread, Query, Relation, Word};
 use crate::query::key_test::{self, KeyTest, OwnKey};
+use crate::resolve::in_force::CellKey;
 use crate::spec::family::Family;
 use crate::text::finding::Finding;
 use crate::text::source::Span;
@@ -95,9 +96,11 @@ impl Condition {
             "arm" => Named::Arm,
             "condition" => Named::Condition,
             word if NAMES_OF_RUNS.contains(&word) => {
-                return Err(
-                    name.misread(format!("`{word}` belongs to runs: a condition on cells cannot ask for it"))
-                );
+                let reason = format!("`{word}` belongs to runs: a condition on cells cannot ask for it");
+                let mut keys = CellKey::all().iter().filter(|key| key.id.key().name() == word);
+                let only = keys.next().filter(|_| keys.next().is_none());
+                let suggestion = only.map(|key| key.id.shown().to_owned());
+                return Err(Misread { suggestion, ..name.misread(reason) });
             }
             _ => return Self::of_key(of, strategies),
         };

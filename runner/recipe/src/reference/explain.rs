@@ -121,9 +121,7 @@ fn key_page(key: &Key) -> String {
 /// The keys that one end of a path may mean.
 fn several_page(end: &str, keys: &[&'static Key]) -> String {
     let mut page = format!("{end} is the end of {} keys:\n\n", keys.len());
-    for key in keys {
-        let _ = writeln!(page, "  {}  {}", key.path, key.doc);
-    }
+    list(&mut page, keys.iter().map(|key| Entry { name: key.path, doc: first_sentence(key.doc) }));
     page
 }
 

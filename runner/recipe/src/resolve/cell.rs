@@ -1,7 +1,7 @@
 //! A cell while it is resolved: its settings, and their problems so far.
 
 use crate::keys::lookup::KeyId;
-use crate::text::finding::{Finding, belongs_here};
+use crate::text::finding::Finding;
 use crate::text::source::Span;
 use crate::values::settings::Settings;
 use crate::values::value;
@@ -22,9 +22,10 @@ impl Cell<'_> {
         let section = key.path.split('.').next().unwrap_or_default();
         self.findings.push(
             Finding::new("R010", format!("`{}` is missing{why}", key.path))
-                .at_option(self.sections.get(section).copied(), belongs_here(key.name()))
+                .at_option(self.sections.get(section).copied(), format!("`{}` belongs here", key.name()))
                 .cure(format!("write `{} = {}`, for example", key.name(), key.example))
-                .note(value::more(key.path)),
+                .note(value::more(key.path))
+                .missing(key.path),
         );
     }
 }

@@ -72,6 +72,7 @@ fn no_rate(settings: &Settings) -> Finding {
     Finding::new("R010", "`train.optimizer.lr` is missing: `lars` has no usual one")
         .at_option(settings.span(KIND), "needs a rate")
         .cure("write `lr = 5.0`, for example: `trust` makes a thousandth of it the step of a matrix")
+        .missing("train.optimizer.lr")
 }
 
 fn no_momentum(settings: &Settings, optimizer: &OptimizerSettings) -> Option<Finding> {

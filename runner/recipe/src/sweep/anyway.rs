@@ -58,7 +58,7 @@ fn judge(recipe: &Recipe, files: &dyn Files, machine: Known<'_>) -> Option<Vec<F
     let found = builder.findings(&cells, 1).into_iter();
     // How many runs an error touches is not known either.
     let told = found.filter(|finding| finding.is_error() && finding.code != ABOUT_ALL_ARMS);
-    Some(told.map(|finding| Finding { affected: None, ..finding }).collect())
+    Some(told.map(Finding::affecting_all).collect())
 }
 
 fn same(one: &Finding, other: &Finding) -> bool {

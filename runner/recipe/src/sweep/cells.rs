@@ -89,7 +89,7 @@ impl<'a> CellBuilder<'a> {
             if touched.len() < total {
                 let runs = touched.len() as u64 * repeats;
                 let of = total as u64 * repeats;
-                finding.affected = Some(Box::new(Affected { runs, of, because: shared(cells, &touched) }));
+                finding = finding.affecting(Affected { runs, of, because: shared(cells, &touched) });
             }
             finding
         };

@@ -208,6 +208,10 @@ impl Reader<'_> {
         }
         self.broken |= !broken.is_empty();
         let Some(kind) = STRATEGY_KIND.of(&settings) else {
+            let is_misspelt = |finding: &Finding| finding.meant() == Some("strategy.kind");
+            if self.findings[before..].iter().any(is_misspelt) {
+                return None;
+            }
             self.findings.push(
                 Finding::new("R010", "a strategy without a kind")
                     .at(span, "`kind` is missing")

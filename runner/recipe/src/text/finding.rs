@@ -12,7 +12,17 @@ pub(crate) struct Finding {
     pub(crate) notes: Vec<String>,
     pub(crate) cure: Option<Box<str>>,
     pub(crate) suggestion: Option<Box<str>>,
-    pub(crate) affected: Option<Box<Affected>>,
+    aside: Option<Box<Aside>>,
+}
+
+/// Facts about a problem that few problems have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Aside {
+    affected: Option<Affected>,
+    /// Path of the key that a table misses.
+    missing: Option<&'static str>,
+    /// Path of the key that a misspelt one was probably meant to be.
+    meant: Option<String>,
 }
 
 impl Finding {
@@ -24,7 +34,7 @@ impl Finding {
             notes: Vec::new(),
             cure: None,
             suggestion: None,
-            affected: None,
+            aside: None,
         }
     }
 
@@ -55,6 +65,36 @@ impl Finding {
         self
     }
 
+    /// The part of the plan that it is about.
+    pub(crate) fn affecting(mut self, affected: Affected) -> Self {
+        self.aside.get_or_insert_default().affected = Some(affected);
+        self
+    }
+
+    /// It is about the recipe as a whole.
+    pub(crate) fn affecting_all(mut self) -> Self {
+        let rest = self.aside.take().map(|aside| Box::new(Aside { affected: None, ..*aside }));
+        self.aside = rest.filter(|aside| **aside != Aside::default());
+        self
+    }
+
+    /// A table misses the key of this path.
+    pub(crate) fn missing(mut self, path: &'static str) -> Self {
+        self.aside.get_or_insert_default().missing = Some(path);
+        self
+    }
+
+    /// A key is misspelt that was probably meant to be the one of this path.
+    pub(crate) fn meaning(mut self, path: Option<String>) -> Self {
+        self.aside.get_or_insert_default().meant = path;
+        self
+    }
+
+    /// Path of the key that a misspelt one was probably meant to be.
+    pub(crate) fn meant(&self) -> Option<&str> {
+        self.aside.as_ref()?.meant.as_deref()
+    }
+
     /// Warnings have codes from R200.
     fn severity(&self) -> Severity {
         if self.code >= "R200" { Severity::Warning } else { Severity::Error }
@@ -71,7 +111,7 @@ impl Finding {
             places: self.spans.iter().filter_map(|(span, label)| sources.place(*span, label)).collect(),
             title: self.title.into(),
             notes: self.notes,
-            affected: self.affected.map(|affected| *affected),
+            affected: self.aside.and_then(|aside| aside.affected),
             cure: self.cure.map(Into::into),
             suggestion: self.suggestion.map(Into::into),
         }
@@ -88,17 +128,11 @@ pub(crate) fn report(mut findings: Vec<Finding>, sources: &Sources) -> Vec<Probl
 
 /// Without keys that a table misses because they are misspelt there, which is said already.
 fn without_misspelt(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let misspelt = findings.iter().filter(|finding| finding.code == "R012");
     let meant: Vec<String> =
-        misspelt.filter_map(|finding| finding.suggestion.as_deref().map(belongs_here)).collect();
+        findings.iter().filter_map(|finding| finding.meant().map(str::to_owned)).collect();
     findings.retain(|finding| {
-        let label = finding.spans.first().map_or("", |(_, label)| label);
-        finding.code != "R010" || !meant.iter().any(|name| label == name)
+        let missing = finding.aside.as_ref().and_then(|aside| aside.missing);
+        missing.is_none_or(|path| !meant.iter().any(|meant| meant == path))
     });
     findings
-}
-
-/// The label of a table that misses a key of this name.
-pub(crate) fn belongs_here(name: &str) -> String {
-    format!("`{name}` belongs here")
 }

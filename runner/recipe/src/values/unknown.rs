@@ -14,7 +14,8 @@ pub(crate) fn key(entry: &NamedItem, whose: &str, known: &[&str], table: &str) -
     let finding = Finding::new("R012", format!("unknown key `{}`{whose}", entry.name.escape_debug()))
         .at(entry.name_span, label)
         .note(format!("known keys: {}", known.join(", ")))
-        .suggest(suggestion);
+        .suggest(suggestion)
+        .meaning(suggestion.map(|name| lookup::join(table, name)));
     let elsewhere: Vec<&str> = lookup::elsewhere(&entry.name, table).map(|key| key.path).take(2).collect();
     let finding = match elsewhere.as_slice() {
         [top] if suggestion.is_none() && !top.contains('.') => {

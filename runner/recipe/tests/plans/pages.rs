@@ -176,7 +176,6 @@ fn what_has_no_page_is_answered_with_the_nearest_that_has() {
     assert_eq!(nearest("").as_deref(), None);
 }
 
-/// Every code that a snapshot shows has a page.
 #[test]
 fn an_end_of_a_path_is_explained() {
     let whole = explain("train.optimizer.lr").expect("a key");
@@ -187,6 +186,7 @@ fn an_end_of_a_path_is_explained() {
     assert!(explain("ptimizer.lr").is_err() && explain(".lr").is_err());
 }
 
+/// Every code that a snapshot shows has a page.
 #[test]
 fn every_code_that_is_shown_has_a_page() {
     let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans/snapshots");

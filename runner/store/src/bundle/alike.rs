@@ -1,7 +1,7 @@
 //! Sweeps of a store that asked what a sweep of a bundle asks, and where they were made.
 
 use super::content::Content;
-use crate::read::earlier::SURROUNDINGS;
+use crate::read::earlier::provenances_of;
 use crate::read::plan::values_of;
 use crate::sql::document::{from_json, to_json};
 use crate::sql::from_row::from_row;
@@ -111,14 +111,6 @@ async fn described(
         cores,
         memory: uint(memory),
     };
-    let surroundings: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT event.text FROM run JOIN shown ON shown.run = run.id \
-         JOIN event ON event.attempt = shown.attempt WHERE run.sweep = ? AND event.state = ? ORDER BY event.text",
-    )
-    .bind(row.id)
-    .bind(SURROUNDINGS)
-    .fetch_all(&mut *connection)
-    .await?;
     let cell = if row.shared == 0 { common_cell(connection, content, row.id).await? } else { None };
     Ok(AlikeSweep {
         sweep: row.ulid,
@@ -128,7 +120,7 @@ async fn described(
         imported: row.imported,
         shared: row.shared,
         machines: machines.into_iter().map(machine).collect(),
-        surroundings: surroundings.iter().filter_map(|text| serde_json::from_str(text).ok()).collect(),
+        surroundings: provenances_of(connection, row.id).await?,
         cell,
     })
 }

@@ -94,13 +94,20 @@ impl Store {
                 .await?;
         let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&self.reader).await?;
         let mut problems = Vec::new();
-        for migration in MIGRATIONS.iter().filter(|migration| migration.version <= version) {
+        for migration in MIGRATIONS.iter() {
             let text = match applied.iter().find(|(version, ..)| *version == migration.version) {
+                None if migration.version > version => continue,
                 None => format!("migration {} was not applied", migration.version),
                 Some((_, _, false)) => format!("migration {} stopped half way", migration.version),
                 Some((_, checksum, _)) if checksum[..] != migration.checksum[..] => {
                     format!(
                         "migration {} was applied in another form than this program has",
+                        migration.version
+                    )
+                }
+                Some(_) if migration.version > version => {
+                    format!(
+                        "the file says version {version}, and migration {} was applied",
                         migration.version
                     )
                 }

@@ -6,6 +6,7 @@ use crate::sql::from_row::from_row;
 use crate::sql::value::{seed_of, state_named, uint};
 use crate::{RunId, RunState, Store, StoreError, SweepId};
 use recipe::{KeyValue, Provenance, RunSpec};
+use sqlx::sqlite::SqliteConnection;
 use std::time::Duration;
 
 /// A run of an earlier sweep that may be used again.
@@ -103,6 +104,16 @@ impl Store {
         values_of(&mut connection, sweep).await
     }
 
+    /// Distinct provenances of the attempts of a sweep's runs, as far as they were recorded.
+    pub async fn provenances(&self, sweep: &str) -> Result<Vec<Provenance>, StoreError> {
+        let mut connection = self.reader.acquire().await?;
+        let sweep: i64 = sqlx::query_scalar("SELECT id FROM sweep WHERE ulid = ?")
+            .bind(sweep)
+            .fetch_one(&mut *connection)
+            .await?;
+        provenances_of(&mut connection, sweep).await
+    }
+
     /// The newest imported run with this identity that has a result of its own.
     pub async fn find_imported(&self, identity: &str) -> Result<Option<RunId>, StoreError> {
         let found: Option<String> = sqlx::query_scalar(
@@ -127,6 +138,22 @@ impl Store {
         .await?;
         Ok(rows.into_iter().map(|(run, sweep)| (RunId(run), SweepId(sweep))).collect())
     }
+}
+
+/// Distinct provenances of the attempts of a sweep's runs.
+pub(crate) async fn provenances_of(
+    connection: &mut SqliteConnection,
+    sweep: i64,
+) -> Result<Vec<Provenance>, StoreError> {
+    let found: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT event.text FROM run JOIN shown ON shown.run = run.id \
+         JOIN event ON event.attempt = shown.attempt WHERE run.sweep = ? AND event.state = ? ORDER BY event.text",
+    )
+    .bind(sweep)
+    .bind(SURROUNDINGS)
+    .fetch_all(connection)
+    .await?;
+    Ok(found.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
 }
 
 impl Columns {

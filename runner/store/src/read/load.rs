@@ -47,10 +47,10 @@ impl Store {
                 Some(row) => {
                     let id = row.id;
                     let mut attempt = attempt_row(&mut transaction, row, &parts, abandoned).await?;
-                    let sets =
-                        rows.plan.cells.get(columns.cell as usize).map(|cell| replicas(&attempt, &cell.spec));
+                    let cell = rows.plan.cells.get(columns.cell as usize);
+                    let replicas = cell.map(|cell| Replicas::of(&attempt, &cell.spec)).unwrap_or_default();
                     let hashes = parts.hashes.get(&id).map_or(&[][..], Vec::as_slice);
-                    attempt.weights = weights_of(hashes, parts.results.get(&id), &sets.unwrap_or_default());
+                    attempt.weights = weights_of(hashes, parts.results.get(&id), &replicas);
                     Some(attempt)
                 }
                 None => None,
@@ -239,40 +239,47 @@ async fn attempt_row(
     })
 }
 
-/// The sets of ranks that hold the same of a model: as the ranks said, else as the strategy has them.
-fn replicas(attempt: &AttemptRow, spec: &RunSpec) -> Vec<Vec<u32>> {
-    let mut said: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for row in &attempt.ranks {
-        if let Some(group) = row.replica_group {
-            said.entry(group).or_default().push(row.rank.0);
+/// The ranks that must end with equal weights, and whether each set of them holds a part of one model.
+#[derive(Default)]
+struct Replicas {
+    sets: Vec<Vec<u32>>,
+    are_parts: bool,
+}
+
+impl Replicas {
+    /// As the ranks of an attempt said, else as the strategy has them.
+    fn of(attempt: &AttemptRow, spec: &RunSpec) -> Self {
+        let mut said: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for row in &attempt.ranks {
+            if let Some(group) = row.replica_group {
+                said.entry(group).or_default().push(row.rank.0);
+            }
         }
-    }
-    if said.is_empty() {
-        spec.strategy.replica_groups(attempt.ranks.len() as u32, spec.cluster.workers())
-    } else {
-        said.into_values().collect()
+        let sets = if said.is_empty() {
+            spec.strategy.replica_groups(attempt.ranks.len() as u32, spec.cluster.workers())
+        } else {
+            said.into_values().collect()
+        };
+        Self { sets, are_parts: spec.strategy.parts() > 1 }
     }
 }
 
-/// The digest of the model that a run ended with, if the ranks of each of `sets` agree. Where the ranks hold parts of a model,
-/// `results` are the digests of the models that these come to together.
+/// The digest of the model that a run ended with, if the ranks of each set agree: that of the first set. Where the ranks hold parts of a
+/// model, `results` are the digests of the models that these come to together.
 fn weights_of(
     hashes: &[(u32, String)],
     results: Option<&Vec<String>>,
-    sets: &[Vec<u32>],
+    replicas: &Replicas,
 ) -> Option<Result<String, Vec<String>>> {
-    let (_, first) = hashes.first()?;
-    let agree = |set: &Vec<u32>| {
-        let mut of_set = hashes.iter().filter(|(rank, _)| set.contains(rank)).map(|(_, sha256)| sha256);
-        of_set.next().is_none_or(|first| of_set.all(|other| other == first))
+    let of_set = |set: &Vec<u32>| -> Vec<&String> {
+        hashes.iter().filter(|(rank, _)| set.contains(rank)).map(|(_, sha256)| sha256).collect()
     };
-    if !sets.iter().all(agree) {
-        return Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()));
+    let sets: Vec<Vec<&String>> = replicas.sets.iter().map(of_set).collect();
+    let first = *sets.iter().flatten().next()?;
+    if sets.iter().all(|set| set.iter().all(|other| Some(other) == set.first())) {
+        return if replicas.are_parts { results?.last().cloned().map(Ok) } else { Some(Ok(first.clone())) };
     }
-    match sets {
-        [] | [_] => Some(Ok(first.clone())),
-        _ => results?.last().cloned().map(Ok),
-    }
+    Some(Err(hashes.iter().map(|(rank, sha256)| format!("{rank}: {sha256}")).collect()))
 }
 
 #[cfg(test)]
@@ -286,17 +293,26 @@ mod tests {
     #[test]
     fn ranks_of_a_set_agree() {
         let results = vec!["whole".to_owned()];
-        let whole = [vec![0, 1]];
-        let parts = [vec![0, 2], vec![1, 3]];
-        let of = |ranks: &[&str], sets: &[Vec<u32>]| weights_of(&hashes(ranks), Some(&results), sets);
+        let replicas = |sets: &[&[u32]], are_parts| Replicas {
+            sets: sets.iter().map(|set| set.to_vec()).collect(),
+            are_parts,
+        };
+        let whole = replicas(&[&[0, 1]], false);
+        let parts = replicas(&[&[0, 2], &[1, 3]], true);
+        let of = |ranks: &[&str], replicas: &Replicas| weights_of(&hashes(ranks), Some(&results), replicas);
         assert_eq!(of(&["a", "a"], &whole), Some(Ok("a".to_owned())));
         assert_eq!(of(&["a", "b", "a", "b"], &parts), Some(Ok("whole".to_owned())));
         let apart = ["0: a", "1: b", "2: a", "3: c"].map(str::to_owned).to_vec();
         assert_eq!(of(&["a", "b", "a", "c"], &parts), Some(Err(apart)));
         assert!(matches!(of(&["a", "b"], &whole), Some(Err(_))));
-        assert_eq!(weights_of(&hashes(&["a", "b"]), None, &[vec![0], vec![1]]), None);
+        assert_eq!(weights_of(&hashes(&["a", "b"]), None, &replicas(&[&[0], &[1]], true)), None);
         assert_eq!(weights_of(&[], None, &whole), None);
         // A server that only adds holds no model.
         assert_eq!(of(&["a", "a", "b"], &whole), Some(Ok("a".to_owned())));
+        // The first rank has a model of its own.
+        assert_eq!(of(&["b", "a", "a"], &replicas(&[&[1, 2]], false)), Some(Ok("a".to_owned())));
+        let two = replicas(&[&[0, 1], &[2, 3]], false);
+        assert_eq!(of(&["a", "a", "b", "b"], &two), Some(Ok("a".to_owned())));
+        assert!(matches!(of(&["a", "b", "b", "b"], &two), Some(Err(_))));
     }
 }

@@ -1,5 +1,6 @@
 //! The training losses of attempts, thinned to a curve.
 
+use crate::derive::loss_curve::{WorkerLoss, curve};
 use crate::derive::roll_up::CURVE;
 use crate::sql::from_row::from_row;
 use crate::sql::value::{float_of, int, uint};
@@ -15,6 +16,19 @@ from_row! {
         samples: i64,
         at: i64,
         loss: Option<f64>,
+        own_samples: i64,
+    }
+}
+
+impl LossColumns {
+    fn row(&self) -> WorkerLoss {
+        WorkerLoss {
+            step: uint(self.step),
+            samples: uint(self.samples),
+            at: Nanos(uint(self.at)),
+            loss: float_of(self.loss),
+            own_samples: uint(self.own_samples),
+        }
     }
 }
 
@@ -35,24 +49,18 @@ pub(crate) async fn losses_of(
           UNION ALL SELECT attempt, step - stride, stride FROM chosen WHERE step - stride >= 1), \
          placed (attempt, step) AS (SELECT attempt, step FROM chosen UNION \
           SELECT attempt, step FROM wanted JOIN loss_extreme USING (attempt)) \
-         SELECT step.attempt AS attempt, step.step AS step, max(samples) AS samples, max(begin + length) AS at, \
-         CASE WHEN min(is_finite) THEN sum(loss * own_samples) / sum(own_samples) END AS loss \
+         SELECT step.attempt AS attempt, step.step AS step, samples, begin + length AS at, loss, own_samples \
          FROM placed CROSS JOIN step ON step.attempt = placed.attempt AND step.lane = 0 AND step.step = placed.step \
-         WHERE own_samples > 0 AND (loss IS NOT NULL OR is_finite = 0) \
-         GROUP BY step.attempt, step.step ORDER BY step.attempt, step.step",
+         WHERE own_samples > 0 AND (loss IS NOT NULL OR is_finite = 0) ORDER BY step.attempt, step.step, rank",
     )
     .bind(wanted)
     .bind(int(CURVE))
     .fetch_all(connection)
     .await?;
-    let mut curves: BTreeMap<i64, Vec<LossRow>> = BTreeMap::new();
-    for row in rows {
-        curves.entry(row.attempt).or_default().push(LossRow {
-            step: uint(row.step),
-            samples: uint(row.samples),
-            at: Nanos(uint(row.at)),
-            loss: float_of(row.loss),
-        });
-    }
-    Ok(curves)
+    let of_attempts = rows.chunk_by(|one, other| one.attempt == other.attempt);
+    let of_attempt = |rows: &[LossColumns]| {
+        let losses: Vec<WorkerLoss> = rows.iter().map(LossColumns::row).collect();
+        Some((rows.first()?.attempt, curve(&losses)))
+    };
+    Ok(of_attempts.filter_map(of_attempt).collect())
 }

@@ -1,19 +1,15 @@
-//! Throughput between any two ranks, from the steps whose spans are kept.
-//!
-//! A receiver sees a whole transfer only if it was already waiting when the message began to arrive: then the span before
-//! the transfer's is a wait for the same peer. Otherwise it sees the rest of the transfer, or almost nothing of a message
-//! that had already arrived; such transfers are counted separately, because their time is only a lower bound. Messages
-//! below 1 KiB do not count: their time is not that of their bytes.
+//! The transfers of an attempt: as they were kept, or from its spans.
 
+use crate::derive::transfers::{LaneSpan, LaneStep, Transfers};
 use crate::read::tables::Columns;
 use crate::sql::from_row::from_row;
 use crate::sql::value::uint;
 use crate::{AttemptId, StoreError, TransferRow};
-use record::{Nanos, Phase, Rank};
+use record::{Nanos, Rank};
 use sqlx::sqlite::SqliteConnection;
 
-/// Smaller messages do not count.
-const FEWEST_BYTES: i64 = 1024;
+/// Spans fetched at once: a run may have millions.
+const PAGE: i64 = 4096;
 
 from_row! {
     pub(crate) struct TransferColumns {
@@ -46,27 +42,61 @@ impl Columns for TransferColumns {
     }
 }
 
+from_row! {
+    struct SpanColumns {
+        lane: i64,
+        step: i64,
+        rank: u32,
+        begin: i64,
+        phase: i64,
+        peer: Option<u32>,
+        bytes: i64,
+        length: i64,
+    }
+}
+
+impl SpanColumns {
+    fn row(&self) -> LaneSpan {
+        LaneSpan {
+            of: LaneStep { lane: self.lane, step: self.step, rank: self.rank },
+            phase: self.phase,
+            peer: self.peer,
+            bytes: uint(self.bytes),
+            length: Nanos(uint(self.length)),
+        }
+    }
+}
+
 /// Derives the transfers of an attempt from its spans.
 pub(crate) async fn transfers_of(
     connection: &mut SqliteConnection,
     attempt: AttemptId,
 ) -> Result<Vec<TransferRow>, StoreError> {
-    // The spans of a step lie one after the other along the key.
-    let rows: Vec<TransferColumns> = sqlx::query_as(
-        "SELECT ?1 AS attempt, peer AS src, rank AS dst, sum(iif(whole, bytes, 0)) AS bytes, \
-         sum(iif(whole, length, 0)) AS time, sum(iif(whole, 0, bytes)) AS cut_bytes, \
-         sum(iif(whole, 0, length)) AS cut_time FROM \
-         (SELECT phase, peer, rank, bytes, length, \
-          coalesce(lag(phase) OVER lane_of_step = ?2 AND lag(peer) OVER lane_of_step = peer, 0) AS whole \
-          FROM span WHERE attempt = ?1 WINDOW lane_of_step AS (PARTITION BY lane, step, rank ORDER BY begin, phase)) \
-         WHERE phase = ?3 AND bytes >= ?4 AND peer IN (SELECT rank FROM rank WHERE attempt = ?1) \
-         GROUP BY peer, rank ORDER BY peer, rank",
-    )
-    .bind(attempt.0)
-    .bind(Phase::WaitPeer as i64)
-    .bind(Phase::Transfer as i64)
-    .bind(FEWEST_BYTES)
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(|columns| Ok(columns.row()?.1)).collect()
+    let ranks: u32 = sqlx::query_scalar("SELECT count(*) FROM rank WHERE attempt = ?")
+        .bind(attempt.0)
+        .fetch_one(&mut *connection)
+        .await?;
+    let mut transfers = Transfers::default();
+    let mut after = [-1; 5];
+    loop {
+        // In the order of the key.
+        let rows: Vec<SpanColumns> = sqlx::query_as(
+            "SELECT lane, step, rank, begin, phase, peer, bytes, length FROM span WHERE attempt = ?1 \
+             AND (lane, step, rank, begin, phase) > (?2, ?3, ?4, ?5, ?6) ORDER BY lane, step, rank, begin, phase LIMIT ?7",
+        )
+        .bind(attempt.0)
+        .bind(after[0])
+        .bind(after[1])
+        .bind(after[2])
+        .bind(after[3])
+        .bind(after[4])
+        .bind(PAGE)
+        .fetch_all(&mut *connection)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(transfers.rows(ranks)) };
+        after = [last.lane, last.step, i64::from(last.rank), last.begin, last.phase];
+        for row in &rows {
+            transfers.add(row.row());
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::page;
 use crate::selected::{Selected, any_of};
 use clap::{Args, ValueEnum, ValueHint};
 use gate::Fault;
-use recipe::parse_share;
+use recipe::{Provenance, parse_share};
 use reports::{Joined, Options, Side, TimedBy, Verdict, joined};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,6 +106,19 @@ struct Compared {
     names: [String; 2],
     sides: [Selected; 2],
     joined: Joined,
+    /// What decides numbers beside the settings, and is another on each side: `data`, `worker program`.
+    surroundings: Vec<&'static str>,
+}
+
+/// The parts of the provenances that differ; none where one side recorded none.
+fn differing_surroundings(before: &[Provenance], now: &[Provenance]) -> Vec<&'static str> {
+    type Part = fn(&Provenance) -> &String;
+    let parts: [(&str, Part); 2] = [("data", |found| &found.data), ("worker program", |found| &found.worker)];
+    let differs = |(_, part): &(&str, Part)| {
+        let [before, now] = [before, now].map(|all| all.iter().map(part).collect::<BTreeSet<_>>());
+        !before.is_empty() && !now.is_empty() && before != now
+    };
+    parts.into_iter().filter(differs).map(|(name, _)| name).collect()
 }
 
 impl Compared {
@@ -123,7 +136,11 @@ impl Compared {
         joined.rows.plan.report.min_effect = args.min_effect.unwrap_or(joined.rows.plan.report.min_effect);
         // The command that makes this page again, as long as the store has no newer sweep.
         joined.rows.argv = std::env::args().collect();
-        let compared = Self { names, sides, joined };
+        let surroundings = differing_surroundings(
+            &store.provenances(&sides[0].rows.id).await?,
+            &store.provenances(&sides[1].rows.id).await?,
+        );
+        let compared = Self { names, sides, joined, surroundings };
         if let Some(file) = &args.output {
             compared.write(&store, file, context).await?;
         }
@@ -202,7 +219,7 @@ mod tests {
         let names = names(&sides);
         let side = |number: usize| Side { name: &names[number], rows: &sides[number].rows };
         let joined = joined([side(0), side(1)], TimedBy::Recipe).unwrap();
-        Compared { names, sides, joined }
+        Compared { names, sides, joined, surroundings: Vec::new() }
     }
 
     pub(super) fn plain() -> Sample {

@@ -14,6 +14,7 @@ use recipe::{AxisValue, ChangedSetting, Configurations, changed_settings};
 use reports::setting_words;
 use serde::Serialize;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Compared {
@@ -21,10 +22,13 @@ impl Compared {
     fn differences(&self) -> Vec<ChangedSetting> {
         let mut all: Vec<ChangedSetting> = Vec::new();
         let [first, second] = [0, 1].map(|side| Configurations::of(&self.sides[side].rows.plan));
-        for [one, other] in &self.joined.pairs {
+        let mut known = BTreeSet::new();
+        let plans = self.sides.each_ref().map(|side| &side.rows.plan);
+        let differ = |[one, other]: &&[usize; 2]| plans[0].cells[*one].spec != plans[1].cells[*other].spec;
+        for [one, other] in self.joined.pairs.iter().filter(differ) {
             let pair = first.of_cell(*one).zip(second.of_cell(*other));
             for difference in pair.map(|(one, other)| changed_settings(&one, &other)).unwrap_or_default() {
-                if !all.contains(&difference) {
+                if known.insert(difference.words()) {
                     all.push(difference);
                 }
             }
@@ -60,6 +64,10 @@ impl Compared {
         let told: Vec<String> = self.differences().iter().map(ChangedSetting::words).collect();
         if !told.is_empty() {
             facts.push((PLAIN, format!("settings: {}", told.join("; "))));
+        }
+        if !self.surroundings.is_empty() {
+            let told = self.surroundings.iter().map(|part| format!("the {part}"));
+            facts.push((ODD, format!("not the same on both sides: {}", told.collect::<Vec<_>>().join(", "))));
         }
         for (alone, name) in self.joined.alone.iter().zip(&self.names).filter(|(alone, _)| !alone.is_empty())
         {
@@ -112,6 +120,7 @@ impl Compared {
             "first": side(0),
             "second": side(1),
             "settings": self.differences().into_iter().map(setting).collect::<Vec<_>>(),
+            "surroundings": self.surroundings,
             "doubts": self.doubts(),
             "verdicts": reports::verdict_rows(&self.joined.rows, &page::options())?,
             "faults": faults.collect::<serde_json::Map<_, _>>(),
