@@ -3,7 +3,7 @@
 //!
 //! The folders in the order of their dependencies: `spec` (what a run is), `keys` (what may be written), `text` (what was
 //! written), `values` (each written value against its key), `resolve` (settings to descriptions), `query` (conditions),
-//! `sweep` (axes, cells, runs), `reference` (what people and editors read).
+//! `sweep` (axes, cells, runs), `difference` (settings in which two runs differ), `reference` (what people and editors read).
 
 mod difference;
 mod files;
