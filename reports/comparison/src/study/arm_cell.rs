@@ -24,16 +24,16 @@ impl EqualWeights {
     /// By the strategy; of one of another crate, as the ranks of one of `attempts` said.
     pub fn of<'a>(spec: &RunSpec, attempts: impl IntoIterator<Item = &'a AttemptRow>) -> Self {
         let workers = spec.cluster.workers();
+        let parts = spec.strategy.parts();
         if !spec.strategy.ranks_agree() {
-            return attempts
-                .into_iter()
-                .find_map(|attempt| Self::as_said(attempt, workers))
-                .unwrap_or(Self::Own);
-        }
-        match spec.strategy.parts() {
-            1 => Self::All,
-            parts if workers > parts => Self::Holders,
-            _ => Self::OneHolder,
+            let said = attempts.into_iter().find_map(|attempt| Self::as_said(attempt, workers));
+            said.unwrap_or(Self::Own)
+        } else if parts == 1 {
+            Self::All
+        } else if workers > parts {
+            Self::Holders
+        } else {
+            Self::OneHolder
         }
     }
 

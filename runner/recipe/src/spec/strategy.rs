@@ -190,27 +190,7 @@ impl Strategy {
 
     /// The name of a strategy of another crate, in the registry of `bakeoff-worker`.
     pub fn custom_name(&self) -> Option<&str> {
-        match self {
-            Self::Custom { name, .. } => Some(name),
-            Self::PsSync
-            | Self::DSync
-            | Self::AsyncSgd { .. }
-            | Self::AsyncMsgd { .. }
-            | Self::HogwildSgd { .. }
-            | Self::PipeSgd { .. }
-            | Self::LocalSgd { .. }
-            | Self::Slowmo { .. }
-            | Self::DPsgd { .. }
-            | Self::AdPsgd { .. }
-            | Self::Sgp
-            | Self::EasgdOriginal { .. }
-            | Self::EasgdAsync { .. }
-            | Self::MeasgdAsync { .. }
-            | Self::EasgdHogwild { .. }
-            | Self::EasgdSync { .. }
-            | Self::Eamsgd { .. }
-            | Self::Gmp { .. } => None,
-        }
+        if let Self::Custom { name, .. } = self { Some(name) } else { None }
     }
 
     fn profile(&self) -> Profile {
