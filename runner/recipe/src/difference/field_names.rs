@@ -74,6 +74,7 @@ const ROWS: &[Row] = &[
         "communication.collective",
         &["communication.collective.segments", "communication.collective.group-size", "strategy"],
     ),
+    row("communication.reduce-order", "communication.reduce-order", &["communication.collective"]),
     row("communication.schedule", "communication.schedule", &["communication.schedule.size"]),
     row("compression", "compression", &["compression.*"]),
     row("compression.parameters", "compression.parameters", &[]),

@@ -116,6 +116,12 @@ impl Named {
         let is_fact = |key: &str| !paths.contains(key) && !DIVISION_OF_CORES.contains(&key);
         let facts: Vec<&ChangedSetting> = found.iter().filter(|changed| is_fact(&changed.key)).collect();
         assert!(facts.is_empty(), "{key} is set, and not keys alone differ: {facts:?}");
+        let value = |plan: &Plan, path: &str| {
+            plan.values_of(0).into_iter().find(|value| value.path == path).map(|value| value.text)
+        };
+        let unchanged = |key: &str| paths.contains(key) && value(before, key) == value(now, key);
+        let repeated: Vec<&ChangedSetting> = found.iter().filter(|changed| unchanged(&changed.key)).collect();
+        assert!(repeated.is_empty(), "{key} is set, and keys that did not change are named: {repeated:?}");
         let is_named = found.iter().any(|difference| recorded(key).starts_with(&difference.key));
         assert!(is_named, "{key} is set, and said is {:?}", words(&found));
         self.0.insert(key.to_owned());
